@@ -85,7 +85,8 @@ CODES: dict[str, str] = {
     "DS325": "a persistent query over a query",
     "DS327": "Wstream where it has no meaning",
     "DS328": "an output function that can't stand there",
-    "DS329": "ON LOOKUP where it has no meaning, or LOOKUP of a query without it",
+    "DS329": "ON LOOKUP where it has no meaning, LOOKUP of a query without it, or a subscription "
+    "to one with it",
     "DS331": "an aggregate over sub-windows in a query without them",
     # rules: archives
     "DS390": "reading the archive of something that has none",

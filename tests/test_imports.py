@@ -68,6 +68,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
+    "dsms.sizes": set(),  # and of sizes
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
     "dsms.state_key": {"dsms.errors"},  # the file that holds the key of a data folder
@@ -105,7 +106,7 @@ ALLOWED: dict[str, set[str]] = {
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
-    "dsms.commands": WORK | {"dsms.secret_texts"},  # one statement each
+    "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes"},  # one statement each
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.frames": WORK,  # frames that wait together
     "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
@@ -116,7 +117,7 @@ ALLOWED: dict[str, set[str]] = {
     # The server uses the engine and what crosses its border (data in, errors and types out), no
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
-                    "dsms.frames",
+                    "dsms.frames", "dsms.lengths", "dsms.sizes",
                     "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
                     "dsms.forms", "dsms.untrusted",
@@ -126,7 +127,7 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.instants",
                     BAGS,
-                    "dsms.lengths",
+                    "dsms.lengths", "dsms.sizes",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.oneshot", "dsms.intake", "dsms_client",

@@ -10,9 +10,10 @@ from dsms import Engine
 from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
 from dsms.rights.model import Rights, User
-from dsms.rights.quotas import Limit, limit_of, size_of
+from dsms.rights.quotas import Limit, limit_of
 from dsms.settings import Settings
-from dsms_server.quotas import parse
+from dsms.sizes import size_of
+from dsms_server.quotas import Quotas, parse
 
 DECLARED = """
 CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t;
@@ -228,3 +229,18 @@ def test_a_query_counts_while_it_is_filled(engine: Engine):
         list(filling)
     assert told(engine, text.format("a2")) == ""
     assert quotas(engine)["alice", "queries"] == (1, 1, "small")
+
+
+def test_nothing_at_all_is_a_quota(engine: Engine):
+    engine.execute("ALTER USER alice WITH (queries = 0, rows_per_second = 0)")
+    assert told(engine, query("q")).startswith("DS680")
+    engine.execute("ALTER USER alice WITH (queries = NULL, state = 0)")
+    assert told(engine, "CREATE STREAM mine (k INT)").startswith("DS681")
+    made, limit = Quotas(lambda: engine.rights, {}, list, float, print), "the quota rows_per_second"
+    made.check_rows("alice", "s", 0)
+    with pytest.raises(UsageError, match=f"alice may send no rows: {limit} is 0") as problem:
+        made.check_rows("alice", "s", 1)
+    assert problem.value.code == "DS682" and "frames" not in (problem.value.hint or "")
+    engine.execute("ALTER USER alice WITH (rows_per_second = 10)")
+    with pytest.raises(UsageError, match="and this one has 601"):
+        made.check_rows("alice", "s", 601)

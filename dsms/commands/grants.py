@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +19,7 @@ from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.scope import relation_scope
 from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.codes import error
 from dsms.sql.expr import Expr
 from dsms.sql.functions import castable
 from dsms.sql.printer import to_sql
@@ -38,6 +39,7 @@ def grants_of(runtime: Runtime, catalog: Catalog, statement: ast.Grant) -> tuple
     found = _object(catalog, statement.object)
     key = ALL if found is None else key_of(found.name)
     change: Json = {"grants": []}
+    _check_once(statement.privileges)
     for privilege in statement.privileges:
         _check_right(privilege, found)
         made = Grant()
@@ -107,6 +109,31 @@ def _check_right(privilege: ast.Privilege, found: Found | None) -> None:
         raise _wrong(f"{right} has no meaning for {what} {found.name}", privilege, where)
 
 
+def _check_once(privileges: tuple[ast.Privilege, ...]) -> None:
+    """DS109 for a right that is said twice: the second would replace the first."""
+    for at, privilege in enumerate(privileges):
+        if privilege.right in [p.right for p in privileges[:at]]:
+            raise UsageError(
+                "DS109",
+                f"{privilege.right} is said twice",
+                privilege.pos.line or None,
+                privilege.pos.column if privilege.pos.line else None,
+                "name all its columns in one list",
+            )
+
+
+def _columns(found: Found, names: Iterable[ast.Ident], clause: str) -> tuple[str, ...]:
+    """Columns of an object, each once.  Raises DS201, DS212."""
+    columns: list[str] = []
+    for name in names:
+        column = found.schema[column_index(found.schema, name, clause)].name
+        if column in columns:
+            what = "is named twice" if clause == "GRANT" else "has two masks"
+            raise error("DS212", f"column `{name.text}` {what}", name, "name each column once")
+        columns.append(column)
+    return tuple(columns)
+
+
 def _check_restricts(statement: ast.Grant) -> None:
     others = [p for p in statement.privileges if p.right is not Right.SELECT]
     if others:
@@ -134,9 +161,8 @@ def _select(
     env = Env(
         Context(catalog, False, bind_nested), relation_scope(found.schema, found.name), "GRANT"
     )
-    columns = tuple(
-        found.schema[column_index(found.schema, c, "GRANT")].name for c in privilege.columns
-    )
+    columns = _columns(found, privilege.columns, "GRANT")
+    _columns(found, (mask.column for mask in statement.masks), "MASK")
     masks = tuple(_mask(env, found, mask) for mask in statement.masks)
     hidden = [m for m, _ in masks if columns and m not in columns]
     if hidden:

@@ -16,7 +16,6 @@ from dsms.commands.show_memory import held
 from dsms.errors import UsageError
 from dsms.rights.model import ADMINISTRATOR, Quota, key_of
 from dsms.rights.quotas import (
-    MOST,
     QUERIES,
     QUOTAS,
     ROWS,
@@ -28,11 +27,11 @@ from dsms.rights.quotas import (
     full,
     limit_of,
     over,
-    size_of,
 )
 from dsms.running.faults import stop
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
+from dsms.sizes import MOST, size_of
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error, suggest

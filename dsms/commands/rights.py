@@ -157,7 +157,7 @@ def _alter_user(
         raise UsageError(
             "DS672",
             f"{found.name} has {len(found.tokens)} tokens, which is the limit",
-            hint=f"SHOW USERS lists them; ALTER USER {found.name} DROP TOKEN 'number'",
+            hint=f"SHOW USERS lists them; ALTER USER {found.name} DROP TOKEN 'id'",
         )
     return _apply(
         runtime,
@@ -203,10 +203,10 @@ def _without_token(found: User, credential: ast.Credential) -> User:
     if len(left) == len(found.tokens):
         raise UsageError(
             "DS671",
-            f"{found.name} has no token of that number",
+            f"{found.name} has no token that is called so",
             credential.pos.line,
             credential.pos.column,
-            "SHOW USERS lists the numbers",
+            "DROP TOKEN takes the first 8 hex digits of a token's hash, as SHOW USERS lists them",
         )
     return replace(found, tokens=left)
 

@@ -8,12 +8,14 @@ continuous query that is only moved when it is asked, or when too many rows wait
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from dsms.api import Cancel
+from dsms.api import Cancel, Subscription
+from dsms.errors import UsageError
 from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
@@ -94,8 +96,20 @@ class LookupQuery(EvaluatedQuery):
         if isinstance(self.evaluator, Waiting) and self.failure is None and upto > self.clock:
             if self.evaluator.waiting() > WAITING:
                 self.evaluator.inner.advance(upto, cancel)
-            if self.evaluator.inner.failure is not None:
-                self.fail(self.evaluator.inner.failure)
+            self._as_inner()
+
+    def _as_inner(self) -> None:
+        """Operators that have failed don't go on."""
+        if isinstance(self.evaluator, Waiting) and self.evaluator.inner.failure is not None:
+            self.fail(copy(self.evaluator.inner.failure))
+
+    def subscribe(self, reader: Subscription, start: int | None) -> None:
+        """DS329: nothing is ever told."""
+        raise UsageError(
+            "DS329",
+            f"query {self.name} is ON LOOKUP: it is answered when it is asked, and tells nothing",
+            hint=f"ask it: LOOKUP {self.name}; or register it without ON LOOKUP",
+        )
 
     def answer(self) -> pa.RecordBatch | None:
         """What it was last asked; None before that."""
@@ -108,7 +122,10 @@ class LookupQuery(EvaluatedQuery):
         """The answer before `boundary`, and the instant it holds at; `clock`: that of its
         streams."""
         self.lookups += 1
-        rows = self.evaluator.evaluate(boundary, cancel)
+        try:
+            rows = self.evaluator.evaluate(boundary, cancel)
+        finally:
+            self._as_inner()
         if self.sort is not None:
             order = sort_order(rows.cols, rows.n, self.sort, self.errors)
             rows = Answer(len(order), all_taken(rows.cols, order))

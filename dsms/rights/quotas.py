@@ -6,7 +6,6 @@ server's; each user has it for himself.  Administrators have those alone that ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,9 +19,6 @@ QUOTAS = {
     ROWS: "rows sent in a second",
     SESSIONS: "open sessions",
 }
-_SIZE = re.compile(r"(\d+)\s*(?:([kmgt])(?:i?b)?|b|bytes)?", re.IGNORECASE)
-_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
-MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +55,6 @@ def changed(before: Quota, change: Mapping[str, int | None]) -> Quota:
     return tuple((name, most) for name in QUOTAS if (most := after.get(name)) is not None)
 
 
-def size_of(text: str) -> int | None:
-    """``64 MB`` -> bytes (of 1024 to the K); None: it is none."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        return None
-    size = int(found[1]) << _UNITS.get((found[2] or "").lower(), 0)
-    return size if size <= MOST else None
-
-
 def full(name: str) -> UsageError:
     """DS681 for those who write to what another user owns: nothing is said of him."""
     return UsageError(
@@ -84,14 +71,34 @@ def over(user: str, quota: str, limit: Limit, used: int, asks: str) -> UsageErro
     code, helps = {
         QUERIES: ("DS680", "drop a query"),
         STATE: ("DS681", "drop something, or use shorter windows and RETAIN"),
-        ROWS: ("DS682", "send smaller frames"),
         SESSIONS: ("DS683", "close a session"),
     }[quota]
-    whose = "the server's default" if limit.source is None else f"of {limit.source}"
+    helps = f"{helps}; SHOW QUOTAS tells what is used; " if limit.most else ""
     return UsageError(
         code,
-        f"{user} may have no {asks}: the quota {quota} is {limit.most} ({whose}), and {used} are "
-        "used",
-        hint=f"{helps}; SHOW QUOTAS tells what is used; an administrator changes it: ALTER USER "
-        f"{user} WITH ({quota} = n)",
+        f"{user} may have no {asks}: {_shown(quota, limit)}, and {used} are used",
+        hint=f"{helps}{_way_out(user, quota)}",
     )
+
+
+def too_long(user: str, limit: Limit, rows: int, seconds: int) -> UsageError:
+    """DS682 for a frame of so many rows, more than may come in so many seconds."""
+    if not limit.most:
+        return UsageError(
+            "DS682", f"{user} may send no rows: {_shown(ROWS, limit)}", hint=_way_out(user, ROWS)
+        )
+    return UsageError(
+        "DS682",
+        f"{user} may send {limit.most * seconds} rows in a frame, what may come in {seconds} s, "
+        f"and this one has {rows}: {_shown(ROWS, limit)}",
+        hint=f"send smaller frames; {_way_out(user, ROWS)}",
+    )
+
+
+def _shown(quota: str, limit: Limit) -> str:
+    whose = "the server's default" if limit.source is None else f"of {limit.source}"
+    return f"the quota {quota} is {limit.most} ({whose})"
+
+
+def _way_out(user: str, quota: str) -> str:
+    return f"an administrator changes it: ALTER USER {user} WITH ({quota} = n)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -156,15 +157,10 @@ class Registered(ABC):
         self.readers.clear()
 
     def check(self) -> None:
-        """Raise what stopped the query; it is forgotten here, so that the error, and what it holds,
-        can go."""
+        """Raise what stopped the query: a copy, since an error that is raised holds on to what was
+        at work."""
         if self.failure is not None:
-            raise self._taken()
-
-    def _taken(self) -> DsmsError:
-        error, self.failure = self.failure, None
-        assert error is not None
-        return error
+            raise copy(self.failure)
 
     def close(self, message: str) -> None:
         """The query is dropped, or the engine stops."""

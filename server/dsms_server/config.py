@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dsms.errors import UsageError
+from dsms.lengths import interval_of
+from dsms.sizes import size_of
 from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
 from dsms_server import quotas
@@ -162,6 +164,10 @@ _SIZES = [
     if f.name.startswith("max_")
     or (f.name.endswith(("_bytes", "_rows")) and f.name != "audit_max_bytes")
 ]
+_IN_SECONDS = {*_SECONDS, "max_clock_step"}
+_IN_BYTES = {"max_frame", "max_reply", "memory"} | {
+    f.name for f in fields(Config) if f.name.endswith("_bytes")
+}
 
 
 def _only_here(host: str) -> bool:
@@ -206,19 +212,32 @@ def build(*layers: dict[str, Any]) -> Config:
     return replace(Config(), **merged).check()
 
 
+def _read(key: str, value: Any) -> Any:
+    """Texts of sizes and times, as the command line takes them."""
+    if not isinstance(value, str) or not (key in _IN_BYTES or key in _IN_SECONDS):
+        return value
+    found: float | None = size_of(value)
+    if key in _IN_SECONDS:
+        length = interval_of(value)
+        found = None if length is None else length / 1_000_000
+    if found is None:
+        examples = "'30 s' or '5 min'" if key in _IN_SECONDS else "'64M' or '1G'"
+        raise UsageError("DS640", f"{key} is a number, or a text such as {examples}: not {value!r}")
+    return found
+
+
 def _typed(key: str, value: Any, wanted: str) -> Any:
     if wanted.startswith("tuple"):
         if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
             raise UsageError("DS640", f"{key} must be a list of names, not {value!r}")
         return tuple(value)
+    value = _read(key, value)
     if wanted.startswith("str") and not isinstance(value, str):
         raise UsageError("DS640", f"{key} must be text, not {value!r}")
     if wanted == "bool" and not isinstance(value, bool):
         raise UsageError("DS640", f"{key} must be true or false, not {value!r}")
     if wanted.startswith("int") and (isinstance(value, bool) or not isinstance(value, int)):
         raise UsageError("DS640", f"{key} must be a whole number, not {value!r}")
-    if wanted == "bool" and not isinstance(value, bool):
-        raise UsageError("DS640", f"{key} must be true or false, not {value!r}")
     if wanted == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise UsageError("DS640", f"{key} must be a number, not {value!r}")
     return value

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from dsms.errors import UsageError
 from dsms.rights import Rights
 from dsms.rights.model import key_of
-from dsms.rights.quotas import QUOTAS, ROWS, SESSIONS, full, limit_of, over, size_of
+from dsms.rights.quotas import QUOTAS, ROWS, SESSIONS, full, limit_of, over, too_long
 from dsms.rights.writers import name_of as writer_name
+from dsms.sizes import size_of
 
 BURST = 1.0  # seconds' worth of rows that may come at once
 LONGEST = 60  # ... and of those in one frame
@@ -52,7 +53,8 @@ def parse(texts: tuple[str, ...]) -> dict[str, int]:
 class Meter:
     """The rows of a user.
 
-    debt    rows that have not had their time yet, at `at`
+    debt    rows that have not had their time yet, at `at`, under a quota of `under`: another
+            quota, or none, takes it away
     second  in which `count` came, after `before` in the one before it
     held    whether his sessions wait"""
 
@@ -62,13 +64,20 @@ class Meter:
     count: int = 0
     before: int = 0
     held: bool = False
+    under: float | None = None
 
     def add(self, rows: int, rate: float | None, now: float) -> None:
+        self.settle(rate)
         if rate is not None:
             self.debt = max(0.0, self.debt - rate * max(0.0, now - self.at)) + rows
         self.at = now
         self._turn(int(now))
         self.count += rows
+
+    def settle(self, rate: float | None) -> None:
+        """The quota is that now."""
+        if rate != self.under:
+            self.debt, self.under = 0.0, rate
 
     def wait(self, rate: float, now: float) -> float:
         """Seconds until the next rows may come."""
@@ -142,7 +151,7 @@ class Quotas:
             return
         limit = limit_of(self._rights(), self._default, user, ROWS)
         if limit is not None and rows > limit.most * LONGEST:
-            raise over(user, ROWS, limit, rows, f"frame for more than {LONGEST} s")
+            raise too_long(user, limit, rows, LONGEST)
 
     def took(self, user: str | None, rows: int) -> None:
         """Rows of the user have come: slow him if they are too many."""
@@ -172,6 +181,7 @@ class Quotas:
 
     def _look(self, user: str, meter: Meter) -> None:
         now, rate = self.elapsed(), self._limit(user, ROWS)
+        meter.settle(rate)
         seconds = meter.wait(rate, now) if rate else 0.0
         if seconds > 0:
             self._hold(user, meter, seconds)

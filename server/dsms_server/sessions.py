@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from dsms.errors import UsageError
+from dsms.rights.writers import bare
 from dsms.sessions import SessionLine, no_session
 from dsms_server import clock
 from dsms_server.account import Work, shown
@@ -77,7 +78,7 @@ def _line(session: Peer, now: float) -> SessionLine:
     return SessionLine(
         account.id,
         account.user,
-        session.requests.client,
+        None if session.requests.client is None else bare(session.requests.client),
         account.peer,
         account.since,
         _state(session, work),

@@ -179,17 +179,18 @@ class Threshold:
 
         def go_on(then: Callable[[], None]) -> None:
             self.waiting = False
-            if self.session is None or self.session.closed:
+            if session.closed:
                 return
-            self.session.hold(size)
+            session.hold(size)
             then()
-            if self._late and not (self.proven or self.waiting or self.session.closed):
+            if self._late and not (self.proven or self.waiting or session.closed):
                 self._let_go()
-            elif not self.session.closed:
-                self.session.buffer_updated(0)
+            elif not session.closed:
+                session.buffer_updated(0)
 
+        session = self.session  # which is not known here any more once it has closed
         self.waiting = True
-        self.session.release(size)
+        session.release(size)
         return go_on
 
 

@@ -17,7 +17,9 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import UsageError
+from dsms.sizes import size_of
 from dsms_client.cli import COMMANDS
+from dsms_client.commands import serve as serve_command
 from dsms_client.link import Link
 from dsms_server import config
 from dsms_server.serve import make_engine, run
@@ -389,6 +391,9 @@ def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
         ("port =", "cannot read the configuration"),
         ("tls-cert = 'x'", "TLS needs both"),
         ("max-frame = 0", "at least 1"),
+        ("max-frame = '1 X'", "max_frame is a number, or a text such as '64M'"),
+        ("statement-timeout = 'x'", "statement_timeout is a number, or a text such as '30 s'"),
+        ("max-queries = '1K'", "max_queries must be a whole number"),
     ):
         file.write_text(text)
         code, _, err = dsms("serve", "--config", str(file))
@@ -398,6 +403,19 @@ def test_serve_refuses_options_that_make_no_sense(dsms, tmp_path):
     code, _, err = dsms("serve", "--no-warmup", "--data", str(file))
     assert code == 2
     assert f"UsageError DS543: cannot make the data directory {file}: File exists" in err
+
+
+def test_sizes_and_times_are_written_alike_in_files_and_on_the_command_line(dsms, tmp_path):
+    file = tmp_path / "dsms.toml"
+    options = {"state_bytes": "1G", "memory": "64 MB", "max_frame": "2MiB", "reply_bytes": "10"}
+    times = {"statement_timeout": "1 min", "ping_seconds": "500 ms", "max_clock_step": "2 s"}
+    file.write_text("".join(f"{key} = '{text}'\n" for key, text in (options | times).items()))
+    made = config.build(config.from_file(str(file)))
+    assert [made.state_bytes, made.memory, made.max_frame] == [1 << 30, 64 << 20, 2 << 20]
+    assert [made.reply_bytes, made.statement_timeout, made.ping_seconds] == [10, 60.0, 0.5]
+    for text in (*options.values(), "1t", "3 kb"):
+        assert serve_command._size(text) == size_of(text)
+    assert dsms("serve", "--max-frame", "1X")[0] == 2
 
 
 def test_a_data_directory_that_cannot_be_made_is_told_before_anything_that_takes_long(tmp_path):

@@ -130,6 +130,22 @@ def test_a_change_of_the_quota_ends_the_waiting():
     assert not quotas.waits("u") and clock.due == []
 
 
+@pytest.mark.parametrize("other", [None, 2])
+def test_what_was_too_much_is_forgotten_with_its_quota(other: int | None):
+    clock, found = Clock(), [Rights({"u": User("u", quota=(("rows_per_second", 1),))})]
+    quotas = Quotas(lambda: found[0], {}, list, clock, clock.later)
+    quotas.took("u", 1000)
+    before = found[0]
+    found[0] = Rights({"u": User("u", quota=(("rows_per_second", other),) if other else ())})
+    clock.go_on(1)
+    assert not quotas.waits("u")
+    found[0] = before
+    quotas.took("u", 1)
+    assert not quotas.waits("u")
+    quotas.took("u", 10)
+    assert quotas.waits("u")
+
+
 # -- with one
 
 
@@ -144,10 +160,18 @@ def test_sessions_are_counted_by_user(running):
             assert code(hello(four, BOB)) == "ok"  # others go on
             assert code(hello(five, ALICE, client="w")) == "ok"  # takes the place of `two`
             assert shown(four, "bob")["sessions"] == (3, 1, "the server")
+            (found,) = five.ask("execute", sql="SHOW SESSIONS")["results"]
+            names = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+            assert [(line["user"], line["client"]) for line in names][-1] == ("alice", "w")
             assert shown(five, "alice")["sessions"] == (2, 2, "alice")
     wait_until(lambda: not running.server.sessions)
-    with running.peer() as again:
+    with running.peer() as again, running.peer() as admin:
         assert code(hello(again, ALICE)) == "ok"
+        hello(admin, ADMIN)
+        admin.ask("execute", sql="ALTER USER bob WITH (sessions = 0)")
+        with running.peer() as none:
+            refusal = hello(none, BOB)
+            assert code(refusal) == "DS683" and "is 0 (of bob)" in str(refusal)
 
 
 def test_administrators_have_no_quota_but_their_own(running):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from threading import Event
 
 import pytest
 
@@ -13,14 +14,15 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms_client import tokens
 from dsms_client.cli import main
-from dsms_server import config, serve
+from dsms_server import config
+from dsms_server import serve as serving
 
 
 @pytest.fixture
 def started(monkeypatch):
     """The configurations that servers were started with."""
     found = []
-    monkeypatch.setattr(serve, "run", lambda config, *rest: found.append(config) or 0)
+    monkeypatch.setattr(serving, "run", lambda config, *rest: found.append(config) or 0)
     return found
 
 
@@ -123,10 +125,30 @@ def test_data_folders_are_their_owners(tmp_path):
 
 def test_folders_that_others_may_look_into_are_named(tmp_path, caplog):
     data = tmp_path / "data"
-    serve.make_folder(str(data))
-    serve.warn_of_readers(str(data))
-    serve.warn_of_readers(None)
+    serving.make_folder(str(data))
+    serving.warn_of_readers(str(data))
+    serving.warn_of_readers(None)
     assert caplog.text == ""
     data.chmod(0o750)
-    serve.warn_of_readers(str(data))
+    serving.warn_of_readers(str(data))
     assert re.search(r"others on this machine may look into .*data: `chmod -R go= ", caplog.text)
+
+
+def test_a_server_may_stop_while_a_password_is_looked_at(serve, caplog):
+    engine = Engine()
+    engine.execute("CREATE USER bob PASSWORD 'correct horse'")
+    running, gate, asked = serve(engine, token="of-admin", auth=True), Event(), Event()
+
+    def slowly(user: str, password: str) -> None:
+        asked.set()
+        assert gate.wait(60)
+
+    running.server.identities.by_password = slowly
+    with running.peer() as peer:
+        peer.send("hello", version=1, user="bob", password="correct horse")
+        assert asked.wait(60)
+        running.await_(running.server.stop())
+        gate.set()
+        running.server.hashing.shutdown(wait=True)
+        running.on_loop(lambda: None)  # what was found was told before
+    assert caplog.text == ""

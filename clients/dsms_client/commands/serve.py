@@ -12,6 +12,7 @@ import os
 import sys
 
 from dsms.lengths import interval_of
+from dsms.sizes import size_of
 from dsms_client import tokens
 from dsms_client.commands.warmup import progress_line
 
@@ -252,8 +253,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _size(text: str) -> int:
     """``64M`` -> bytes."""
-    unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:].upper(), 1)
-    digits = text if unit == 1 else text[:-1]
-    if not digits.isdigit():
+    found = size_of(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text} is not a size; write 65536, 64K, 64M or 1G")
-    return int(digits) * unit
+    return found

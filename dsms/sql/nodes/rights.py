@@ -39,7 +39,7 @@ class UserChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlterUser(Statement):
-    """``ALTER USER u PASSWORD 'x' | TOKEN ['x'] | ADD TOKEN ['x'] | DROP TOKEN 'number'``; of the
+    """``ALTER USER u PASSWORD 'x' | TOKEN ['x'] | ADD TOKEN ['x'] | DROP TOKEN 'id'``; of the
     last, `credential` holds the number that SHOW USERS gives."""
 
     name: Ident

@@ -208,6 +208,6 @@ def unwritten(why: str) -> UsageError:
     """DS674"""
     return UsageError(
         "DS674",
-        f"the audit log can't be written, and nothing is done that it does not hold: {why}",
-        hint="make room for it; then the server goes on by itself",
+        f"this was not done, since it must stand in the audit log, which can't be written: {why}",
+        hint="mend that (room on its disk, its folder, its mode); the server goes on by itself",
     )
