@@ -38,6 +38,8 @@ class Settings:
     optimize          apply rewrite rules (tests switch them off to compare)
     predicate_index   queries that begin with a selection get the rows that an index over their
                       predicates finds (tests switch it off to compare); else each looks at all rows
+    shared_parts      parts of plans that are the same in several continuous queries run once (tests
+                      switch it off to compare); else each query runs alone
     query_scheduler   which due periodic queries are evaluated together (Golab 2006, §8.4)
     late_sharing      which of them are when deadlines have been missed (§8.4.2)
     transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
@@ -83,6 +85,7 @@ class Settings:
     timer: Callable[[], float] | None = None
     optimize: bool = True
     predicate_index: bool = True
+    shared_parts: bool = True
     query_scheduler: str = "hybrid"
     late_sharing: str = "late-pending"
     transaction_scheduler: str = "ttu"

@@ -152,6 +152,9 @@ def apply(
     """A change that has been checked and stored; queries that read the table react."""
     table = runtime.tables[key]
     table.apply(change, codes)
+    for part in runtime.dispatch.parts_of(None):
+        if key in part.tables and change.at < MIN_INSTANT:
+            part.advance(runtime.due(part), cancel)
     for query in runtime.queries.values():
         if key not in query.tables:
             continue

@@ -157,6 +157,7 @@ def start_query(
         runtime.archivings.pop(key, None)
         runtime.clocks.forget(key)
         running.check()
+    runtime.parts.joined(key)
     return (*running.notes, *past)
 
 
@@ -216,6 +217,7 @@ def forget_query(runtime: Runtime, key: str, why: str) -> None:
 def detach(runtime: Runtime, key: str) -> None:
     """The query is not among the others any more, nor is what it alone used."""
     gone = runtime.dispatch.unregister(key)
+    runtime.parts.left(key, gone)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
     del runtime.catalog.queries[key]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from dsms.api import Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.commands.explain_paths import of_registered, of_statement
+from dsms.commands.show_sharing import users
 from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.explain import explain
 from dsms.plan.explain_text import without_figures
+from dsms.plan.parts import node_at
 from dsms.plan.physical import Phys
+from dsms.plan.text import describe
+from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
 from dsms.sql.catalog import Catalog, Option
-from dsms.sql.suggest import hint
+from dsms.sql.suggest import hint, listed
 
 
 def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog) -> Rows:
@@ -121,6 +127,8 @@ def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, l
 def _more(runtime: Runtime, running: Registered) -> list[str]:
     if isinstance(running, EvaluatedQuery):
         return of_registered(runtime, running)
+    if isinstance(running, RunningQuery) and running.feeds:
+        return list(_shared(runtime, running))
     found = runtime.dispatch.lookup(Catalog.key(running.name))
     if found is None:
         return []
@@ -128,6 +136,16 @@ def _more(runtime: Runtime, running: Registered) -> list[str]:
     schema = runtime.inputs[stream].definition.schema
     name, column = runtime.inputs[stream].definition.name, schema[atom.column].name
     return [f"rows of {name}: those that the predicate index finds by {column}"]
+
+
+def _shared(runtime: Runtime, running: RunningQuery) -> Iterator[str]:
+    """Which parts of the plan run for others, too; behind that for whom."""
+    feeds = sorted(running.feeds, key=lambda feed: feed.path)
+    texts = [describe(node_at(running.phys, feed.path).node) for feed in feeds]
+    yield f"runs once for all queries that have it: {'; '.join(texts)}"
+    for feed, text in zip(feeds, texts, strict=True):
+        others = [name for name in users(runtime, feed.part) if name != running.name]
+        yield f"{text}: shared with {listed(others) if others else 'none now'}"
 
 
 def registered(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> Registered:

@@ -152,6 +152,7 @@ class Registering:
             self._dropped(query)
             return
         runtime.catalog.queries[key] = query.definition
+        runtime.parts.joined(key)
 
     def _dropped(self, query: RunningQuery) -> None:
         """It is not wanted any more: as if it had been dropped at once."""

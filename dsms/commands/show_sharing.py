@@ -8,16 +8,21 @@ from typing import Any
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
 from dsms.intake.values import duration_text
-from dsms.plan.text import aggregate, expression
+from dsms.plan.text import aggregate, describe, expression
+from dsms.running.part import Part, parts_below
+from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sharing.group import Group
 from dsms.sharing.report import Shared
 from dsms.sharing.rules import RULES, Rule
+from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import INT, STRING, Schema
 
 INDEX = "PI"  # the predicate index
+PARTS = "SP"  # shared parts of plans
+ONCE = "the queries have this part of their plans in common: it runs, and has its state, once"
 WHY = "a row meets only the queries that an index over their conditions finds for it"
 
 
@@ -41,6 +46,25 @@ def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
             definition = runtime.inputs[stream].definition
             what = f"{definition.name} by {how} of {definition.schema[column].name}"
             yield INDEX, what, None, ", ".join(names), len(names), WHY
+    for part in runtime.dispatch.parts.values():
+        names = users(runtime, part)
+        if len(names) > 1:
+            yield PARTS, part_text(part), None, ", ".join(names), len(names), ONCE
+
+
+def users(runtime: Runtime, part: Part) -> list[str]:
+    """The names of the queries that stand on a part."""
+    continuous = [q for q in runtime.queries.values() if isinstance(q, RunningQuery)]
+    return [q.name for q in continuous if any(p is part for p in parts_below(q.pipeline))]
+
+
+def part_text(part: Part) -> str:
+    """A part in words: its topmost operator, and what it reads."""
+    reads = dict.fromkeys(
+        leaf.stream.name if isinstance(leaf, lp.StreamScan) else leaf.table.name
+        for leaf in lp.leaves_of(part.phys.node)
+    )
+    return f"{describe(part.phys.node)}, of {', '.join(reads)}"
 
 
 def _line(runtime: Runtime, rule: Rule, group: Group, found: Shared) -> tuple[Any, ...]:

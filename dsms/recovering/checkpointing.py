@@ -196,6 +196,7 @@ class Checkpointer:
             "adhocs": runtime.adhocs,
             "transactions": runtime.transactions,
             "dispatch": runtime.dispatch,
+            "parts": runtime.parts,
             "engine": runtime.handle,
             "durable": self.durable,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsms.operators.base import Operator
 from dsms.operators.build import Builder, inside
@@ -48,7 +48,8 @@ def assemble(
 def _add(phys: Phys, path: Path, builder: Builder, stages: list[Stage]) -> int:
     below = inside(builder, phys.node)
     inputs = tuple(_add(child, (*path, k), below, stages) for k, child in enumerate(phys.children))
-    stages.append(Stage(path, builder.operator(phys), inputs))
+    own = replace(builder, errors=builder.errors.of_operator())
+    stages.append(Stage(path, own.operator(phys), inputs, errors=own.errors))
     return len(stages) - 1
 
 

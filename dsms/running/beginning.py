@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from dsms.intake.values import instant_text
 from dsms.operators.window_rows import RowsWindowOp
+from dsms.running.part import all_stages
 from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of, too_young
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
@@ -37,9 +38,12 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
     it for their end."""
     clock = runtime.clock_of(query.reads)
     needed = list(pasts(query.output))
+    first = {leaf: runtime.inputs[key].next_complete for leaf, key in query.streams.items()}
     for past in needed:
         for batch in rows_of(past, runtime.rings.get(past.stream), clock):
+            first[past.leaf] = min(first[past.leaf], int(batch.number[0]))
             query.pipeline.sources[past.leaf].push(batch)
+    query.starts = first
     note = _take_note(runtime, query, needed, clock)
     query.beginning = True
     return note, _filling(runtime, query, clock)
@@ -100,7 +104,8 @@ def _short(runtime: Runtime, query: Registered, clock: int) -> bool:
     running = query if isinstance(query, RunningQuery) else _inner(query)
     if running is None:
         return too_young(list(pasts(query.output)), runtime.rings, clock)
-    windows = [s.operator for s in running.pipeline.stages if isinstance(s.operator, RowsWindowOp)]
+    stages = all_stages(running.pipeline)
+    windows = [s.operator for s in stages if isinstance(s.operator, RowsWindowOp)]
     return any(w.live() < w.length for w in windows)
 
 

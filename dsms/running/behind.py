@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dsms.running.part import Part
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 
@@ -22,8 +23,9 @@ def _complete_after(runtime: Runtime, stream: str, at: int) -> int:
         return 0
     if stream in runtime.rings:
         return sum(len(rows) for rows in runtime.rings[stream].rows(at))
-    continuous = [
-        q for q in runtime.queries.values() if isinstance(q, RunningQuery) and stream in q.reads
+    continuous: list[RunningQuery | Part] = [
+        *(q for q in runtime.queries.values() if isinstance(q, RunningQuery) and stream in q.reads),
+        *runtime.dispatch.parts_of(stream),
     ]
     return max((s.waiting for q in continuous for s in q.sources_of(stream)), default=0)
 

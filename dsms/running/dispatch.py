@@ -11,32 +11,28 @@ Nothing here is state: it is made anew, from the registered queries, after a res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dsms.intake.outcome import Released
-from dsms.operators.predicate_index import Atom, Points, PredicateIndex, atom_of
+from dsms.operators.predicate_index import Atom, Points, atom_of
+from dsms.plan.parts import node_at
 from dsms.plan.physical import Phys
-from dsms.running.faults import stop
+from dsms.running.looked import Looked, Push, Sleepers
+from dsms.running.part import Part, PartFeed, feeds_of
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
-from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Landmark, Now, Time, Unbounded
-from dsms.state.batch import Batch
-
-Push = Callable[[Registered, str, Sequence[Batch]], None]
 
 
 def lookup_of(query: Registered) -> Atom | None:
     """By what the query's rows can be looked up; None if it has to see all of them."""
     if not isinstance(query, RunningQuery) or len(query.streams) != 1 or query.tables:
         return None
-    if query.archived is not None or query.grouped:
+    if query.archived is not None or query.grouped or query.shares:
         return None
     if query.errors.mode == "stop":
         return None  # its clock stops at the last instant of the stream before the failing row
@@ -54,6 +50,21 @@ def lookup_of(query: Registered) -> Atom | None:
     return None
 
 
+def slept_below(query: Registered) -> tuple[PartFeed, Atom | None] | None:
+    """The only source of the query's rows, if that is a part, and by what its rows can be looked
+    up; None if it has to move whenever its streams do."""
+    if not isinstance(query, RunningQuery) or not query.shares or query.archived is not None:
+        return None
+    stages, feeds = query.pipeline.stages, query.feeds
+    if sum(not s.inputs for s in stages) != 1 or len(feeds) != 1:
+        return None
+    (feed,) = feeds
+    if set(query.tables) != set(feed.part.tables) or set(query.reads) != set(feed.part.reads):
+        return None
+    above = node_at(query.phys, feed.path[:-1]).node
+    return feed, atom_of(above.predicate) if isinstance(above, lp.Select) else None
+
+
 def _to_the_scan(phys: Phys, above: tuple[lp.Node, ...]) -> Iterator[tuple[lp.Node, ...]]:
     """The nodes from the root to the stream's leaf; none where its timestamps are to be seen."""
     path = (*above, phys.node)
@@ -64,91 +75,11 @@ def _to_the_scan(phys: Phys, above: tuple[lp.Node, ...]) -> Iterator[tuple[lp.No
 
 
 @dataclass(slots=True)
-class Looked:
-    """The queries of one stream whose rows are looked up; all answer up to the same instant.
-
-    queries  by slot, in the order in which they were registered; None: dropped
-    number   int64[slots]  of registration
-    due      int64[slots]  when something may happen in it next
-    awake    bool[slots]   it has rows, or has not been looked at since it got them
-    upto     the instant up to which they have answered
-    """
-
-    stream: str
-    index: PredicateIndex = field(default_factory=PredicateIndex)
-    queries: list[RunningQuery | None] = field(default_factory=list)
-    atoms: list[Atom] = field(default_factory=list)
-    number: np.ndarray = field(default_factory=lambda: np.empty(64, np.int64))
-    due: np.ndarray = field(default_factory=lambda: np.empty(64, np.int64))
-    awake: np.ndarray = field(default_factory=lambda: np.zeros(64, np.bool_))
-    upto: int = ALWAYS
-    dropped: int = 0
-
-    def add(self, query: RunningQuery, atom: Atom, number: int) -> int:
-        """Its slot."""
-        slot = len(self.queries)
-        if slot == len(self.due):
-            for name in ("number", "due", "awake"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
-        self.queries.append(query)
-        self.atoms.append(atom)
-        self.number[slot], self.due[slot], self.awake[slot] = number, FOREVER, True
-        self.index.add(slot, atom)
-        return slot
-
-    def drop(self, slot: int) -> None:
-        self.queries[slot] = None
-        self.due[slot], self.awake[slot] = FOREVER, False
-        self.dropped += 1
-
-    @property
-    def sparse(self) -> bool:
-        """Worth making anew; always where none is left, as its stream may go."""
-        count = len(self.queries)
-        return self.dropped == count or (self.dropped > 64 and 2 * self.dropped > count)
-
-    def take(self, batches: Sequence[Batch], push: Push) -> None:
-        """Each query gets what it wants of the rows.  A fault in what they share stops them all."""
-        for rows in batches:
-            try:
-                found = self.index.match(rows)
-            except Exception as fault:
-                stop(self.queries, fault)
-                return
-            for slot, own in found.items():
-                query = self.queries[slot]
-                if query is not None and query.failure is None:
-                    self.awake[slot] = True
-                    push(query, self.stream, (own,))
-
-    def move(self, upto: int) -> list[tuple[int, RunningQuery]]:
-        """The instant up to which they may answer has come: those in which something may happen,
-        with their numbers."""
-        n, found = len(self.queries), []
-        for slot in np.flatnonzero(self.awake[:n] | (self.due[:n] <= upto)).tolist():
-            query = self.queries[slot]
-            if query is None:
-                continue
-            if not self.awake[slot]:
-                query.skip(self.upto)
-                self.awake[slot] = True
-            found.append((int(self.number[slot]), query))
-        self.upto = upto
-        return found
-
-    def rest(self, slot: int, query: RunningQuery) -> None:
-        """It has moved: nothing happens in it before its rows or its next instant come."""
-        if query.failure is not None:
-            self.due[slot], self.awake[slot] = FOREVER, False
-        elif not query.beginning and query.clock >= self.upto and query.flow is None:
-            self.due[slot], self.awake[slot] = query.next_due(), False
-
-
-@dataclass(slots=True)
 class Dispatch:
     """All registered queries by what they read.
 
+    parts    what several of them share of their plans, by name; those that stand on others come
+             behind them
     queries  all of them, by key
     on      rows are looked up; else each query sees all of them
     others  by stream, those that see all rows, by number of registration
@@ -164,14 +95,43 @@ class Dispatch:
     numbers: dict[str, int] = field(default_factory=dict)
     fresh: dict[str, Registered] = field(default_factory=dict)
     count: int = 0
+    parts: dict[str, Part] = field(default_factory=dict)
 
     @classmethod
     def over(cls, queries: dict[str, Registered], on: bool) -> Dispatch:
         """Of queries that are there already."""
         made = cls(queries, on)
+        made.find_parts()
+        for part in made.parts.values():
+            part.sleepers = None
+            for feed in part.feeds:
+                feed.sleeps = False
         for key, query in queries.items():
             made._add(key, query)
         return made
+
+    def find_parts(self) -> None:
+        """The parts of all queries."""
+        found: dict[str, Part] = {}
+        units: list[RunningQuery | Part] = [
+            q for q in self.queries.values() if isinstance(q, RunningQuery) and q.shares
+        ]
+        while units:
+            for feed in feeds_of(units.pop().pipeline):
+                if feed.part.name not in found:
+                    found[feed.part.name] = feed.part
+                    units.append(feed.part)
+        self.parts = dict(sorted(found.items(), key=lambda item: item[1].depth))
+
+    def parts_of(self, stream: str | None) -> list[Part]:
+        """Those that read the stream (None: any), each behind those that it stands on."""
+        return [p for p in self.parts.values() if stream is None or stream in p.reads]
+
+    def anew(self, key: str) -> None:
+        """A query gets its rows from elsewhere now."""
+        query, number = self.queries[key], self.numbers[key]
+        self._remove(key, query)
+        self.fresh[key], self.numbers[key] = query, number
 
     def register(self, key: str, query: Registered) -> None:
         """From now on the query gets rows."""
@@ -199,26 +159,53 @@ class Dispatch:
             return
         looked, slot = self.places.pop(key)
         looked.drop(slot)
+        for feed in query.feeds if isinstance(query, RunningQuery) else ():
+            feed.sleeps = False
         if looked.sparse:
             self._pack(looked)
 
     def _pack(self, old: Looked) -> None:
         """Forget those that are gone."""
-        where = next(key for key, looked in self.looked.items() if looked is old)
+        where = next((key for key, looked in self.looked.items() if looked is old), None)
         if old.dropped == len(old.queries):
-            del self.looked[where]
+            if where is None:
+                self._sleepers(old.stream).part.sleepers = None
+            else:
+                del self.looked[where]
             return
         new = Looked(old.stream, upto=old.upto)
-        self.looked[where] = new
+        if where is None:
+            self._sleepers(old.stream).looked = new
+        else:
+            self.looked[where] = new
         for slot, query in enumerate(old.queries):
             if query is not None:
                 to = new.add(query, old.atoms[slot], int(old.number[slot]))
                 new.due[to], new.awake[to] = old.due[slot], old.awake[slot]
                 self.places[Catalog.key(query.name)] = new, to
 
+    def _sleepers(self, part: str) -> Sleepers:
+        """Those that sleep below it."""
+        sleepers = self.parts[part].sleepers
+        assert isinstance(sleepers, Sleepers)
+        return sleepers
+
+    def _below(self, key: str, query: RunningQuery, feed: PartFeed, atom: Atom | None) -> None:
+        """The query sleeps until the part has something for it."""
+        if feed.part.sleepers is None:
+            feed.part.sleepers = Sleepers.of(feed.part)
+        looked = self._sleepers(feed.part.name).looked
+        looked.upto = max(looked.upto, query.clock)
+        feed.sleeps = True
+        self.places[key] = looked, looked.add(query, atom, self.numbers[key])
+
     def _settle_in(self) -> None:
         """Where those belong that have been registered."""
         for key, query in self.fresh.items():
+            if (below := slept_below(query)) is not None:
+                assert isinstance(query, RunningQuery)
+                self._below(key, query, *below)
+                continue
             atom = lookup_of(query) if self.on else None
             if atom is None:
                 for stream in query.reads:
@@ -234,6 +221,8 @@ class Dispatch:
         """Hand on what a stream has released; `push` gives it to a query."""
         if self.fresh:
             self._settle_in()
+        for part in self.parts_of(stream) if released.complete else ():
+            part.push(stream, released.complete)
         for early, rows in ((False, released.complete), (True, released.fresh)):
             looked = self.looked.get((stream, early))
             if looked is not None and rows:
@@ -256,14 +245,26 @@ class Dispatch:
                 found.update(looked.move(due(one)))
         return [found[number] for number in sorted(found)]
 
+    def woken(self, parts: Iterable[Part]) -> list[Registered]:
+        """Queries that sleep below these parts, and in which something may happen by now."""
+        if self.fresh:
+            self._settle_in()
+        found: dict[int, Registered] = {}
+        for part in parts:
+            if isinstance(part.sleepers, Sleepers):
+                found.update(part.sleepers.woken())
+        return [found[number] for number in sorted(found)]
+
     def lookup(self, key: str) -> tuple[str, Atom] | None:
-        """The stream of which a query's rows are looked up, and by what; None: it sees all."""
+        """The stream (or part) of which a query's rows are looked up, and by what; None: it sees
+        all."""
         if self.fresh:
             self._settle_in()
         if key not in self.places:
             return None
         looked, slot = self.places[key]
-        return looked.stream, looked.atoms[slot]
+        atom = looked.atoms[slot]
+        return None if atom is None else (looked.stream, atom)
 
     def lookups(self) -> dict[tuple[str, int, str], list[str]]:
         """Names of queries by stream, column and how its values are looked up: `constants` or
@@ -272,6 +273,8 @@ class Dispatch:
         for key, query in self.queries.items():
             if (lookup := self.lookup(key)) is not None:
                 stream, atom = lookup
+                if stream in self.parts:
+                    continue
                 how = "constants" if isinstance(atom, Points) else "ranges"
                 found.setdefault((stream, atom.column, how), []).append(query.name)
         return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dsms.operators.window_rows import PartitionedWindowOp, RowsWindowOp
 from dsms.plan import windows
 from dsms.plan.ages import reads_late
+from dsms.running.part import all_stages
 from dsms.running.pipeline import Pipeline
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -51,7 +52,7 @@ def _delays(node: lp.Node) -> Iterator[int]:
 
 def _waiting(pipeline: Pipeline) -> Iterator[int]:
     """The oldest rows that count windows keep."""
-    for stage in pipeline.stages:
+    for stage in all_stages(pipeline):
         match stage.operator:
             case RowsWindowOp(store=store) | PartitionedWindowOp(store=store) if store.live:
                 yield int(store.ts.view[store.alive.view].min())

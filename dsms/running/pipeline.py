@@ -15,6 +15,7 @@ import numpy as np
 
 from dsms.errors import DsmsError
 from dsms.operators.base import Operator
+from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Look, Piece, Pieces, aligned, go_on
 from dsms.running.sources import StreamSource
 from dsms.sql.types import ALWAYS
@@ -55,6 +56,7 @@ class Stage:
     positive: int = 0
     negative: int = 0
     seconds: float = 0.0
+    errors: ErrorCounter | None = None  # rows that fail in it; None: counted with those of others
     in_pieces: Pieces | None = field(init=False)
     fallible: Fallible | None = field(init=False)
     special: bool = field(init=False)

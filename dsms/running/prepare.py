@@ -63,6 +63,7 @@ def assembled(
         limit,
         pipeline=pipeline,
         sink=Sink(_sink_spec(runtime, phys, restore)),
+        since=tables.since,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,11 @@ from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
 from dsms.running.faults import explained, too_much_state
 from dsms.running.late_reads import late_reads
+from dsms.running.moving import advance
+from dsms.running.part import PartFeed, failure_below, feeds_of, live, reached
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
-from dsms.running.turns import FEW, MANY, Pause, Turn
 from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
 
@@ -40,6 +42,12 @@ class RunningQuery(Registered):
     pieces: int = 0  # since state was looked at
     patience: int = 1  # pieces after which it is looked at
     seen_bytes: int = 0  # of state, when it was looked at
+    shares: bool = False  # parts of its plan run for others, too
+    moved_answer: bool = False  # an operator that had its answer is among these
+    # the arrival number of the first row that it was given, by stream leaf, and the instant from
+    # which on it sees tables change; None: not known
+    starts: dict[int, int] | None = None
+    since: int = ALWAYS
 
     def __post_init__(self) -> None:
         plain = all(
@@ -88,31 +96,15 @@ class RunningQuery(Registered):
         """Answer all instants <= `upto`.  An error stops the query and is kept.
 
         `cancel` raises between two pieces of work; the next call goes on where this one stopped."""
-        steps = 0
-        for _ in self.going(upto):
-            steps += 1
-            if cancel is not None and self.clock < upto:
-                self._between(cancel)
-        if steps >= MANY and isinstance(cancel, Turn):
-            self.pipeline.hurry(False)
-
-    def _between(self, cancel: Cancel) -> None:
-        """Steps are as long as a turn may have some of them."""
-        if not isinstance(cancel, Turn):
-            cancel.between()
-            return
-        self.pipeline.pace()
-        try:
-            cancel.between()
-        except Pause:
-            if not FEW < cancel.steps < MANY:
-                self.pipeline.hurry(cancel.steps <= FEW)
-            raise
+        advance(self, upto, cancel)
 
     def going(self, upto: int, past: int | None = None) -> Iterator[None]:
         """`advance`, piece by piece.
 
         past    the instant at which it begins: what comes of those up to there is not reported"""
+        for feed in self.feeds:
+            yield from feed.part.going(upto)
+        upto = reached(self.pipeline, upto)
         while self.failure is None and (
             self.flow is not None or upto > self.clock or self._early_rows(upto)
         ):
@@ -120,6 +112,13 @@ class RunningQuery(Registered):
                 self._begin(self._next_cut(upto))
             self._go_on(past)
             yield
+        if self.failure is None and (broken := failure_below(self.pipeline, self.clock)):
+            self.fail(copy(broken))
+
+    @property
+    def feeds(self) -> list[PartFeed]:
+        """Where it takes up what shared parts of its plan make."""
+        return feeds_of(self.pipeline) if self.shares else []
 
     def _next_cut(self, upto: int) -> int:
         """How far the next step goes.  Where a failing row stops the query, instant by instant, so
@@ -174,7 +173,7 @@ class RunningQuery(Registered):
     def _check_state(self) -> None:
         """Hold state against its limit.  The next look comes before it is reached, if state grows
         no more than twice as fast as since the last look."""
-        used = self.nbytes()
+        used = self._own_bytes() + sum(feed.part.whole() for feed in self.feeds)
         if used > self.state_limit:
             raise too_much_state(self.name, used, self.state_limit)
         left = self.state_limit - used
@@ -191,7 +190,7 @@ class RunningQuery(Registered):
     def answer(self) -> pa.RecordBatch | None:
         """The answer as of the query's clock; None for a query that only streams."""
         if self.sink.kept is not None:
-            return self.sink.snapshot()
+            return self.sink.snapshot(at_once=self.moved_answer)
         rows = self.pipeline.answer()
         if rows is None:
             return None
@@ -208,16 +207,28 @@ class RunningQuery(Registered):
 
     def live(self) -> dict[Path, dict[str, float]]:
         """Live counts per place in the plan; the root's are those of the answer that is kept."""
-        counts = self.pipeline.live()
+        counts = live(self.pipeline)
         counts[()].update(state_rows=self.answer_rows(), bytes=self.sink.nbytes())
         return counts
 
     def nbytes(self) -> int:
+        """Of its own, and its share of what it has with others."""
+        return self._own_bytes() + sum(feed.part.share() for feed in self.feeds)
+
+    def _own_bytes(self) -> int:
         own = self.pipeline.nbytes() + self.sink.nbytes()
         return own if self.archived is None else own + self.archived.nbytes
 
     def sources_of(self, stream: str) -> Iterator[StreamSource]:
-        """The plan's leaves that read a stream."""
+        """The plan's leaves that read a stream by themselves."""
         for leaf, key in self.streams.items():
-            if key == stream:
+            if key == stream and leaf in self.pipeline.sources:
                 yield self.pipeline.sources[leaf]
+
+    def keep_answer(self, rows: Batch) -> None:
+        """Keep the answer, these rows, in the sink: the operator that had it is no longer its
+        own."""
+        spec = replace(self.sink.spec, view=True)
+        seq, self.sink = self.sink.seq, Sink(spec)
+        self.sink.step(rows, self.clock)
+        self.sink.seq, self.moved_answer = seq, True

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.intake.clock import Clocks
 from dsms.intake.outcome import Released
 from dsms.intake.stream import StreamInput
@@ -23,9 +23,12 @@ from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import stop
+from dsms.running.forgetting import forget
 from dsms.running.measure import StreamFigures, statistics
+from dsms.running.part import Part
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
+from dsms.running.shared_parts import SharedParts
 from dsms.running.transactions import Transactions
 from dsms.running.turns import Turn
 from dsms.settings import Settings
@@ -40,6 +43,7 @@ from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
 
 ENDED = FOREVER - 1
+Unit = Group | Part | Registered  # what moves by itself
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +80,9 @@ class Runtime:
     beginnings: dict[str, Iterator[None]] = field(default_factory=dict)
     handle: Handle = field(default_factory=Handle)
     rights: Rights = field(default_factory=Rights)
-    # which rows go to which query, and who registers one; not stored
+    # not stored: which rows go to which query, and what continuous ones have in common
     dispatch: Dispatch = field(default_factory=Dispatch, init=False)
+    parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
@@ -88,8 +93,9 @@ class Runtime:
 
     def dispatch_anew(self) -> None:
         """Find out again which rows go to which queries."""
-        on = self.settings.predicate_index and not self.settings.eager_instants
-        self.dispatch = Dispatch.over(self.queries, on)
+        settings, lazy = self.settings, not self.settings.eager_instants
+        self.dispatch = Dispatch.over(self.queries, settings.predicate_index and lazy)
+        self.parts = SharedParts.over(self.dispatch, settings.shared_parts and lazy)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -188,9 +194,13 @@ class Runtime:
     def go_on(self, cancel: Cancel | None = None) -> None:
         """What `pump` or `pump_all` left when the turn was over."""
         if isinstance(cancel, Turn):
-            units: list[Group | Registered] = [*self.shared.of(None), *self.queries.values()]
-            self._in_turn(cancel.turns.remaining(units), cancel)
+            first: list[Unit] = [*self.shared.of(None), *self.dispatch.parts.values()]
+            self._in_turn(cancel.turns.remaining(first), cancel)
+            woken = self.dispatch.woken(self.dispatch.parts.values())
+            then = [*cancel.turns.remaining([*self.queries.values()]), *woken]
+            self._in_turn(list({id(q): q for q in then}.values()), cancel)
             cancel.turns.left.clear()
+            self.parts.again()
         self._tidy()
 
     def begin_all(self) -> None:
@@ -244,8 +254,17 @@ class Runtime:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         if self.settings.safe_mode:
             return
-        queries = self.dispatch.movers(stream, self.due)
-        units: list[Group | Registered] = [*self.shared.of(stream), *queries]
+        parts, queries = self.dispatch.parts_of(stream), self.dispatch.movers(stream, self.due)
+        try:
+            self._run([*self.shared.of(stream), *parts], cancel)
+        except DsmsError:
+            if isinstance(cancel, Turn):
+                cancel.turns.done(queries, 0)
+            raise
+        self._run([*queries, *self.dispatch.woken(parts)], cancel)
+        self.parts.again()
+
+    def _run(self, units: Sequence[Unit], cancel: Cancel | None) -> None:
         if isinstance(cancel, Turn):
             self._in_turn(cancel.turns.order(units), cancel)
             return
@@ -256,7 +275,7 @@ class Runtime:
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
-    def _in_turn(self, units: Sequence[Group | Registered], turn: Turn) -> None:
+    def _in_turn(self, units: Sequence[Unit], turn: Turn) -> None:
         count = 0
         try:
             for unit in units:
@@ -270,7 +289,7 @@ class Runtime:
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
-    def _run_unit(self, unit: Group | Registered, cancel: Cancel | None) -> None:
+    def _run_unit(self, unit: Unit, cancel: Cancel | None) -> None:
         at_work = self.settings.at_work
         if at_work is not None:
             at_work.query(unit.name)
@@ -283,7 +302,9 @@ class Runtime:
                 unit.advance(self.due_of(unit), cancel)
             except Exception as fault:
                 self._stop(unit, fault)
-        elif unit.failure is None and not unit.beginning and not _left_to_group(unit):
+        elif isinstance(unit, Part):
+            unit.advance(self.due(unit), cancel)
+        elif unit.failure is None and not unit.beginning and not _grouped(unit):
             try:
                 self._advance(unit, cancel)
             except Exception as fault:
@@ -291,7 +312,7 @@ class Runtime:
         if isinstance(unit, RunningQuery):
             self.dispatch.moved(Catalog.key(unit.name))
 
-    def _set_aside(self, unit: Group | Registered) -> None:
+    def _set_aside(self, unit: Unit) -> None:
         """It has killed the server twice at the same place."""
         why = UsageError(
             "DS648",
@@ -301,7 +322,7 @@ class Runtime:
         if isinstance(unit, Group):
             self._stop(unit, why)
         elif unit.failure is None:
-            stop([unit], why)
+            unit.fail(why)
 
     def _advance(self, query: Registered, cancel: Cancel | None) -> None:
         due = self.due(query)
@@ -317,7 +338,7 @@ class Runtime:
             stop([self.queries.get(name) for name in self.backlog.began], fault)
             return True
 
-    def due(self, query: Registered) -> int:
+    def due(self, query: Registered | Part) -> int:
         """The instant up to which a query may answer now."""
         clock = self.clock_of(query.reads)
         if isinstance(query, PeriodicQuery) and query.due is None:
@@ -326,11 +347,13 @@ class Runtime:
                 query.begin(min(firsts))
         if isinstance(query, PeriodicQuery):
             return self._closed(query, clock)
+        if isinstance(query, Part):
+            return max(clock, self._before_rows(query))
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
         return max(clock, self._before_rows(query)) if isinstance(query, RunningQuery) else clock
 
-    def _before_rows(self, query: RunningQuery) -> int:
+    def _before_rows(self, query: RunningQuery | Part) -> int:
         """The last change of its tables before every row: no stream can hold that back."""
         changes = (self.tables[t].last_change for t in query.tables)
         return max((at for at in changes if at < MIN_INSTANT), default=ALWAYS)
@@ -356,19 +379,10 @@ class Runtime:
     def forget(self) -> None:
         """Let tables drop versions that no clock can ask for again, not even that of a query still
         to come."""
-        streams = [s.completed for s in self.inputs.values() if not s.ended]
-        # whose rows one-time queries read
-        streams += [r.oldest for r in self.rings.values() if r.count]
-        for key, table in self.tables.items():
-            queries = (q for q in self.queries.values() if key in q.tables and q.streams)
-            limit = min([*streams, *(q.read_tables for q in queries)], default=ALWAYS)
-            if limit >= MIN_INSTANT:  # changes before every row may still come
-                table.forget(limit)
-            if not any(key in q.tables for q in self.queries.values()):
-                table.drop_brief()
+        forget(self.tables, self.inputs.values(), self.rings.values(), self.dispatch)
 
 
-def _left_to_group(query: Registered) -> bool:
+def _grouped(query: Registered) -> bool:
     return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
 
 

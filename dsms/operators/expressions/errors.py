@@ -38,6 +38,7 @@ class ErrorCounter:
     room   bytes of text that an expression may make for one batch; past it, an error with the code
            `full`
     texts  what the evaluation under way has made
+    to     others that count the same rows: this is the counter of one operator of theirs
     """
 
     mode: Literal["null", "stop"] = "null"
@@ -47,6 +48,7 @@ class ErrorCounter:
     room: int = LARGEST
     full: str = "DS630"
     texts: Texts | None = field(default=None, compare=False)
+    to: list[ErrorCounter] = field(default_factory=list, compare=False)
 
     @classmethod
     def once(cls, room: int) -> ErrorCounter:
@@ -63,8 +65,14 @@ class ErrorCounter:
         """Another one, that only counts, in the same evaluation."""
         return ErrorCounter(room=self.room, full=self.full, texts=self.texts)
 
+    def of_operator(self) -> ErrorCounter:
+        """One for an operator, whose rows are counted here, too."""
+        return ErrorCounter(self.mode, room=self.room, full=self.full, to=[self])
+
     def merge(self, other: ErrorCounter) -> None:
         """Count what another has counted."""
+        for counter in self.to:
+            counter.merge(other)
         self.count += other.count
         self.first = self.first or other.first
         for code, rows in other.by_code.items():
@@ -80,3 +88,5 @@ class ErrorCounter:
         self.count += rows
         self.first = self.first or f"{code}: {message}"
         self.by_code[code] = self.by_code.get(code, 0) + rows
+        for counter in self.to:
+            counter.add(rows, code, message, hint)
