@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "DS226": "PRIMARY KEY said twice or naming a column twice",
     "DS227": "a duration that must be positive, or has no fixed length",
     "DS228": "a clause for event time on a stream without it",
+    "DS229": "INDEX BY a column twice, or one that can't be indexed",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

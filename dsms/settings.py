@@ -40,6 +40,8 @@ class Settings:
                       predicates finds (tests switch it off to compare); else each looks at all rows
     shared_parts      parts of plans that are the same in several continuous queries run once (tests
                       switch it off to compare); else each query runs alone
+    window_index      one-time queries read by indices over what windows hold (tests switch it off
+                      to compare)
     query_scheduler   which due periodic queries are evaluated together (Golab 2006, §8.4)
     late_sharing      which of them are when deadlines have been missed (§8.4.2)
     transaction_scheduler  in which order sub-windows are read while the window moves (§7.4)
@@ -86,6 +88,7 @@ class Settings:
     optimize: bool = True
     predicate_index: bool = True
     shared_parts: bool = True
+    window_index: bool = True
     query_scheduler: str = "hybrid"
     late_sharing: str = "late-pending"
     transaction_scheduler: str = "ttu"

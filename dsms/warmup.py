@@ -19,6 +19,7 @@ from dsms.archiving import lives
 from dsms.engine import Engine
 from dsms.intake import nesting, packed
 from dsms.operators import join_kernels
+from dsms.state import index
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]
@@ -76,6 +77,7 @@ def prepare(progress: Progress | None = None) -> None:
     nesting.ready()
     synopses.ready()
     lives.ready()
+    index.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     kernel_cache.keep({**made, **dict.fromkeys(kernel_cache.made())})
     tell("ready", len(steps), len(steps))

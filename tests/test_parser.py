@@ -331,7 +331,7 @@ def test_names_keep_their_spelling_and_match_in_any_case() -> None:
 
 STATEMENTS = """
 CREATE STREAM IF NOT EXISTS s (a INT NOT NULL, b FLOAT NULL, t TIMESTAMP) TIMESTAMP BY t UNIT ms SLACK 5 s LATE INTO l
-    MAX FUTURE 1 h IDLE TIMEOUT 30 s SUBWINDOW 1 min RETAIN 2 h ARCHIVE FOR 30 DAYS CLUSTER BY a UPDATE EVERY 10 min
+    MAX FUTURE 1 h IDLE TIMEOUT 30 s SUBWINDOW 1 min RETAIN 2 h INDEX BY (a, t) ARCHIVE FOR 30 DAYS CLUSTER BY a UPDATE EVERY 10 min
     WITH (durability = sync, priority = 5, ratio = -0.5, note = 'two words', on_error = null, flush = 10 s, x = TRUE);
 CREATE STREAM s (d DECIMAL(10, 2)) LATE DROP ARCHIVE;
 CREATE TABLE r (k INT PRIMARY KEY, v STRING) NON RETROACTIVE;

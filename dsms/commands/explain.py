@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from dsms.api import Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
+from dsms.commands.explain_index import index_lines
 from dsms.commands.explain_paths import of_registered, of_statement
 from dsms.commands.show_sharing import users
 from dsms.errors import UsageError
@@ -51,6 +52,8 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
             once = reads_archive(select)
             bound = bind_query(select, catalog, persistent=not once)
             phys, more = archive_plan(runtime, bound) if once else _planned(runtime, bound, options)
+            if not once and not _in_part(catalog, statement):
+                more = [*more, *index_lines(runtime, bound, runtime.planner())]
     if statement.analyze and live is None:
         raise UsageError(
             "DS406",

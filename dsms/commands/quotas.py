@@ -38,7 +38,7 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.types import INT, STRING
 
 PATIENT = 4  # a user's largest query is stopped when he has a quarter more than he may
-_HELD = ("streams", "tables", "queries", "results", "subscribers")
+_HELD = ("streams", "indices", "tables", "queries", "results", "subscribers")
 
 
 def with_quota(before: Quota, options: tuple[ast.Option, ...]) -> Quota:

@@ -114,6 +114,9 @@ class Selection:
         self._reading = ReadTransaction(
             parts, needed, streams, found, limit, self._priority, errors
         )
+        if self._archives is None:
+            picks = self._runtime.indices.picks(plan, streams, self._runtime.rings)
+            self._reading.picks = picks
         try:
             self._runtime.transactions.begin(self._reading)
         except BaseException:

@@ -28,13 +28,16 @@ def show_memory(runtime: Runtime) -> Rows:
 
 
 def held(runtime: Runtime) -> Iterator[MemoryLine]:
-    """What the engine holds: of streams, tables, synopses, queries, and their results for those who
-    resume."""
+    """What the engine holds: of streams, indices, tables, synopses, queries, and their results for
+    those who resume."""
     settings = runtime.settings
     for key, entry in runtime.inputs.items():
         ring = runtime.rings.get(key)
         size = entry.nbytes() + (ring.nbytes if ring is not None else 0)
         yield MemoryLine("streams", entry.definition.name, size)
+        indices = sum(index.nbytes for index, _ in runtime.indices.of(key))
+        if indices:
+            yield MemoryLine("indices", entry.definition.name, indices)
     for key, table in runtime.tables.items():
         yield MemoryLine("tables", runtime.catalog.tables[key].name, table.nbytes)
     for group in runtime.shared.all():

@@ -3,6 +3,7 @@ memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dsms.api import Rows, shown_instant
@@ -140,8 +141,8 @@ def _partial_until(query: Registered) -> int | None:
 
 
 def show_windows(runtime: Runtime) -> Rows:
-    """One line per ring of raw sub-windows and per synopsis."""
-    lines = [*_rings(runtime), *_synopses(runtime)]
+    """One line per ring of raw sub-windows, per index over one and per synopsis."""
+    lines = [*_rings(runtime), *_indices(runtime), *_synopses(runtime)]
     names = (
         "stream",
         "holds",
@@ -176,6 +177,23 @@ def _rings(runtime: Runtime) -> list[tuple[Any, ...]]:
             )
         )
     return lines
+
+
+def _indices(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
+    for key, ring in runtime.rings.items():
+        stream = runtime.inputs[key].definition
+        for index, declared in runtime.indices.of(key):
+            yield (
+                stream.name,
+                stream.schema[index.column].name,
+                "index",
+                duration_text(ring.span),
+                len(index.parts),
+                index.rows,
+                index.nbytes,
+                index.updates,
+                "INDEX BY" if declared else "one-time queries",
+            )
 
 
 def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:

@@ -114,6 +114,17 @@ def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, 
     return found
 
 
+def conditions(plan: lp.Node) -> dict[int, tuple[Condition, ...]]:
+    """By leaf number the conditions that all rows of a stream which matter meet."""
+    return {leaf: met for leaf, met in _conditions(plan, ()) if met}
+
+
+def used_columns(plan: lp.Node) -> dict[int, frozenset[int]]:
+    """By leaf number of a stream the columns that a plan looks at."""
+    seen = _columns(plan, range(len(plan.schema)))
+    return {leaf: frozenset(columns) for leaf, columns in seen}
+
+
 def _described(c: Condition, field: Field) -> str:
     values = [literal(Lit(v, field.type)) for v in c.values]
     return (

@@ -197,6 +197,7 @@ class Checkpointer:
             "transactions": runtime.transactions,
             "dispatch": runtime.dispatch,
             "parts": runtime.parts,
+            "indices": runtime.indices,
             "engine": runtime.handle,
             "durable": self.durable,
         }

@@ -70,6 +70,7 @@ def _restore(saver: Durability, checkpoint: Checkpoint, data: Any) -> None:
     engine.runtime, engine.now, engine.writers = runtime, state["now"], state["writers"]
     runtime.transactions = Transactions(runtime.rings, runtime.settings)
     runtime.dispatch_anew()
+    runtime.indices_anew()
     reopen_archives(runtime)
     for key, definition in runtime.catalog.streams.items():
         durable.declare(key, definition.schema, definition.durability)

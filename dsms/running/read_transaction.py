@@ -9,7 +9,7 @@ instant would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsms.errors import DsmsError
@@ -19,6 +19,7 @@ from dsms.oneshot.reads import Read
 from dsms.oneshot.run import too_much
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
+from dsms.running.indices import Pick
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow, batch_bytes, between
 
@@ -80,6 +81,7 @@ class ReadTransaction:
     reads: int = 0
     aborts: int = 0
     copied: int = 0
+    picks: Mapping[int, Pick] = field(default_factory=dict)  # leaves that are read by an index
     maps: dict[int, Map] = field(init=False)
     parts: dict[int, dict[int, Batch]] = field(init=False)
 
@@ -119,7 +121,7 @@ class ReadTransaction:
             if key != stream or sub is None or self._outside(leaf, sub):
                 continue
             any_rows = True
-            rows = self._reduced(leaf, sub.rows)
+            rows = self._reduced(leaf, self._picked(leaf, sub))
             if rows is not None:
                 self.parts[leaf][number] = rows
                 if self.snapshot is not None:
@@ -131,6 +133,13 @@ class ReadTransaction:
         """It has left this leaf's window, which may be shorter than others of the stream."""
         at = self.access.instant() if self.snapshot is None else self.snapshot.at
         return bool(sub.rows.ts[-1] <= self.needed[leaf].since(at))
+
+    def _picked(self, leaf: int, sub: SubWindow) -> Batch:
+        """The rows that matter."""
+        if leaf not in self.picks:
+            return sub.rows
+        rows = self.picks[leaf].rows(sub)
+        return sub.rows.slice(0, 0) if rows is None else rows
 
     def _reduced(self, leaf: int, rows: Batch) -> Batch | None:
         """The rows after the stateless work.  None where one fails: whether it counts is not known
@@ -166,17 +175,25 @@ class ReadTransaction:
                     if held is not None
                     else {s.number: s for s in self.access.subwindows(read, self.at)}
                 )
-                rows = [self._whole(leaf, read, number, sub) for number, sub in subs.items()]
-                given[leaf] = [b for b in rows if len(b)]
+                given[leaf] = [b for b in self._rows(leaf, read, subs) if len(b)]
         self.forget()
         self.given = given
+
+    def _rows(self, leaf: int, read: Read, subs: Mapping[int, SubWindow | None]) -> Iterable[Batch]:
+        if leaf in self.picks and not self.parts[leaf]:
+            there = [s for s in subs.values() if s is not None]
+            found = self.picks[leaf].together(there, read.since(self.at), self.at)
+            return (
+                [self._mapped(leaf, b, self.errors) for b in found] if leaf in self.maps else found
+            )
+        return (self._whole(leaf, read, number, sub) for number, sub in subs.items())
 
     def _whole(self, leaf: int, read: Read, number: int, sub: SubWindow | None) -> Batch:
         since, done = read.since(self.at), self.parts[leaf].get(number)
         if done is not None:
             return between(done, since, self.at)
         assert sub is not None
-        rows = between(sub.rows, since, self.at)
+        rows = between(self._picked(leaf, sub), since, self.at)
         return self._mapped(leaf, rows, self.errors) if leaf in self.maps else rows
 
     def _others(self, at: int) -> Leaves:

@@ -24,6 +24,7 @@ from dsms.rights import Rights
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import stop
 from dsms.running.forgetting import forget
+from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
 from dsms.running.query import RunningQuery
@@ -73,6 +74,7 @@ class Runtime:
     adhoc: OneShot = field(init=False)  # runs one-time plans, in the engine's thread
     adhocs: OneShotPool = field(default_factory=OneShotPool)  # ... and in others
     transactions: Transactions = field(init=False)
+    indices: Indices = field(init=False)  # over what rings hold; not stored
     durable: Durable | None = None  # what is on the disk, if anything is
     # archives of streams and queries
     archivings: dict[str, Archiving] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Runtime:
         self.backlog = Backlog(self.settings)
         self.adhoc = OneShot(self.settings.statement_bytes)
         self.transactions = Transactions(self.rings, self.settings)
+        self.indices_anew()
         self.dispatch_anew()
 
     def dispatch_anew(self) -> None:
@@ -96,6 +99,12 @@ class Runtime:
         settings, lazy = self.settings, not self.settings.eager_instants
         self.dispatch = Dispatch.over(self.queries, settings.predicate_index and lazy)
         self.parts = SharedParts.over(self.dispatch, settings.shared_parts and lazy)
+
+    def indices_anew(self) -> None:
+        """Those that are declared, with nothing in them yet."""
+        self.indices = Indices(self.settings)
+        for definition in self.catalog.streams.values():
+            self.indices.declare(definition)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -106,6 +115,7 @@ class Runtime:
         self.clocks.add(key, self.inputs[key])
         if self.durable is not None:
             self.durable.declare(key, definition.schema, definition.durability)
+        self.indices.declare(definition)
         if definition.retain is not None:
             self.keep(key, "RETAIN", Need(definition.retain))
 
@@ -113,6 +123,7 @@ class Runtime:
         """The stream is dropped; no query reads it."""
         del self.catalog.streams[key], self.inputs[key], self.figures[key]
         self.rings.pop(key, None)
+        self.indices.forget(key)
         self.archivings.pop(key, None)
         self.first_rows.pop(key, None)
         self.clocks.remove(key)
@@ -228,6 +239,7 @@ class Runtime:
             for batch in released.complete:
                 ring.add(batch)
             ring.move(released.upto)
+            self.indices.follow(stream, ring)
         for group in list(self.shared.of(stream)):
             try:
                 self._take(group, stream, released)

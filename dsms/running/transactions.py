@@ -208,6 +208,8 @@ def _wanted(reading: ReadTransaction, rings: Mapping[str, Ring]) -> dict[str, in
     for leaf, stream in reading.streams.items():
         read = reading.needed[leaf]
         there = reading.access.subwindows(read, at)
+        if leaf in reading.picks and reading.picks[leaf].few():
+            continue  # all at the commit
         ring = rings.get(stream)
         if ring is None or ring.newest == ALWAYS or at == ALWAYS:
             continue

@@ -30,6 +30,7 @@ class StreamDef:
     idle_timeout: int | None = None
     subwindow: int | None = None
     retain: int | None = None
+    index_by: tuple[int, ...] = ()  # columns over which its windows are indexed
     archive: bool = False
     archive_for: int | None = None
     archive_cluster: str | None = None

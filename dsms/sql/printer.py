@@ -296,6 +296,8 @@ def _stream_clauses(node: ast.CreateStream) -> list[str]:
     clauses += [
         f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None
     ]
+    if node.index_by:
+        clauses.append(f"INDEX BY ({', '.join(map(name, node.index_by))})")
     secret = node.confidential
     if secret is not None:
         text = f"CONFIDENTIAL FOR {duration_text(secret.length)} TO {name(secret.role)}"

@@ -12,14 +12,14 @@ operators may finish each instant they see.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.sql.types import FOREVER, Schema
-from dsms.state.columns import all_joined, all_sliced, all_taken
+from dsms.state.columns import EIGHT_BYTES, all_joined, all_sliced, all_taken, numpy_values
 
 Ints = np.ndarray  # int64
 Bools = np.ndarray
@@ -127,6 +127,25 @@ def concat(batches: Sequence[Batch]) -> Batch:
         if some_life
         else None,
     )
+
+
+def gathered(parts: Sequence[tuple[Batch, Ints]], used: Collection[int]) -> Batch:
+    """Some rows of each batch, one after the other (at least one batch; none has exp, sign or
+    life).  Columns that are not `used` are NULL."""
+    some = [(batch, places) for batch, places in parts if len(places)] or list(parts[:1])
+    ts = np.concatenate([b.ts[p] for b, p in some])
+    ids = [np.concatenate([b.ids[k][p] for b, p in some]) for k in range(len(some[0][0].ids))]
+    cols = [
+        _picked([(b.cols[k], p) for b, p in some]) if k in used else pa.nulls(len(ts), col.type)
+        for k, col in enumerate(some[0][0].cols)
+    ]
+    return Batch(ts, None, None, tuple(ids), tuple(cols))
+
+
+def _picked(parts: list[tuple[pa.Array, Ints]]) -> pa.Array:
+    if parts[0][0].type in EIGHT_BYTES and not any(col.null_count for col, _ in parts):
+        return pa.array(np.concatenate([numpy_values(col)[p] for col, p in parts]))
+    return pa.concat_arrays([col.take(pa.array(p)) for col, p in parts])
 
 
 def stamped_before(rows: Batch, to: int) -> Batch:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dsms.state.vec import Vec
 
 _FIXED = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
-_EIGHT_BYTES = (pa.int64(), pa.float64())
+EIGHT_BYTES = (pa.int64(), pa.float64())
 
 
 def numpy_values(col: pa.Array) -> np.ndarray:
@@ -56,7 +56,7 @@ def numpy_true(mask: pa.BooleanArray) -> np.ndarray:
 
 def taken(col: pa.Array, index: np.ndarray) -> pa.Array:
     """The values at those positions."""
-    if col.type in _EIGHT_BYTES and not col.null_count:
+    if col.type in EIGHT_BYTES and not col.null_count:
         return pa.array(numpy_values(col)[index])
     return col.take(pa.array(index))
 

@@ -62,4 +62,6 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     ("DS227", "SELECT * FROM trades [RANGE ^1 MONTH]", "needs a SLIDE", "SLIDE"),
     ("DS228", "CREATE STREAM z (a INT) SLACK ^1 s", "needs event time", "TIMESTAMP BY"),
+    ("DS229", "CREATE STREAM z (a INT) INDEX BY (a, ^a)", "names `a` twice", "once"),
+    ("DS229", "CREATE STREAM z (a FLOAT) INDEX BY (^a)", "a is FLOAT", "= or IN"),
 ]

@@ -16,9 +16,10 @@ from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
 from dsms.sql.logical import Output
-from dsms.sql.types import INT, TIMESTAMP, Field, Schema
+from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema
 
 UNITS = ("s", "ms", "us", "ns")
+UNINDEXED = (Kind.BOOL, Kind.FLOAT)  # two values alone; values that nobody asks for by =
 
 
 def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str = "") -> StreamDef:
@@ -41,6 +42,7 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
         idle_timeout=maybe_fixed(statement.idle_timeout, "IDLE TIMEOUT"),
         subwindow=maybe_fixed(statement.subwindow, "SUBWINDOW"),
         retain=maybe_fixed(statement.retain, "RETAIN"),
+        index_by=_index_by(statement.index_by, schema),
         archive=archive is not None,
         archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR") if archive else None,
         archive_cluster=_cluster(archive, schema),
@@ -153,6 +155,23 @@ def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:
         seen.add(column.name.text.casefold())
         fields.append(Field(column.name.text, type_of(column.type), None, not column.not_null))
     return tuple(fields)
+
+
+def _index_by(names: Sequence[ast.Ident], schema: Schema) -> tuple[int, ...]:
+    """The columns of INDEX BY.  Raises DS229."""
+    found: list[int] = []
+    for name in names:
+        at = column_index(schema, name, "INDEX BY")
+        field = schema[at]
+        if at in found:
+            message = f"INDEX BY names `{field.name}` twice"
+            raise error("DS229", message, name, "name each column once")
+        if field.type.kind in UNINDEXED:
+            message = f"{field.name} is {field.type}, which can't be indexed"
+            hint = "INDEX BY takes columns that many one-time queries ask for by = or IN"
+            raise error("DS229", message, name, hint)
+        found.append(at)
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- time

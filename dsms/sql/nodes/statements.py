@@ -84,6 +84,7 @@ class CreateStream(Statement):
     idle_timeout: Duration | None = None
     subwindow: Duration | None = None
     retain: Duration | None = None
+    index_by: tuple[Ident, ...] = ()
     archive: Archive | None = None
     confidential: Confidential | None = None
     options: tuple[Option, ...] = ()

@@ -37,6 +37,7 @@ _STREAM_FIELDS = {
     "IDLE TIMEOUT": "idle_timeout",
     "SUBWINDOW": "subwindow",
     "RETAIN": "retain",
+    "INDEX BY": "index_by",
     "ARCHIVE": "archive",
     "CONFIDENTIAL": "confidential",
     "WITH": "options",
@@ -153,6 +154,7 @@ class Definitions(Options):
     idle_timeout = clause("IDLE TIMEOUT")
     subwindow = clause("SUBWINDOW")
     retain = clause("RETAIN")
+    index_by = clause("INDEX BY")
     archive_for = clause("FOR")
     archive_cluster = clause("CLUSTER BY")
     archive_every = clause("UPDATE EVERY")

@@ -1,0 +1,203 @@
+"""Indices over what rings hold, and how one-time queries read by them.
+
+Those that streams declare (INDEX BY) follow their rings as rows come.  One over another column is
+made once one-time queries have asked for it often, and goes again if it takes too much.  None of
+them is stored: after a restart, or when a ring is cut anew, they catch up sub-window by sub-window.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dsms.oneshot.pushdown import Condition, conditions, used_columns
+from dsms.settings import Settings
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.types import Kind
+from dsms.state.batch import Batch, gathered
+from dsms.state.index import Found, WindowIndex
+from dsms.state.ring import Ring, SubWindow, between
+
+OFTEN = 3  # one-time queries that ask for a column, before there is an index over it
+SHARE = 10  # such an index takes a tenth of the ring's bytes at most
+CATCH_UP = 1 << 17  # rows that are taken in at a time
+FEW = 1 << 15  # rows that are read at once
+KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
+
+
+@dataclass(slots=True)
+class StreamIndices:
+    """Of one stream: the indices by column, those of them that were declared, and how often
+    one-time queries have asked for other columns."""
+
+    declared: frozenset[int]
+    by_column: dict[int, WindowIndex] = field(default_factory=dict)
+    asked: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Indices:
+    """By the key of the stream."""
+
+    settings: Settings
+    streams: dict[str, StreamIndices] = field(default_factory=dict)
+
+    def declare(self, definition: StreamDef) -> None:
+        """What INDEX BY of a stream says."""
+        if definition.index_by and self.settings.window_index:
+            found = {column: WindowIndex(column) for column in definition.index_by}
+            key = Catalog.key(definition.name)
+            self.streams[key] = StreamIndices(frozenset(found), found)
+
+    def forget(self, stream: str) -> None:
+        """The stream was dropped."""
+        self.streams.pop(stream, None)
+
+    def follow(self, stream: str, ring: Ring) -> None:
+        """The ring has taken in rows, or let go of some."""
+        held = self.streams.get(stream)
+        if held is not None:
+            for column in list(held.by_column):
+                held.by_column[column].follow(ring, CATCH_UP)
+                if column not in held.declared:
+                    _drop_large(held, column, ring)
+
+    def of(self, stream: str) -> Iterator[tuple[WindowIndex, bool]]:
+        """Those of a stream, and whether they were declared."""
+        held = self.streams.get(stream)
+        if held is not None:
+            for column, index in held.by_column.items():
+                yield index, column in held.declared
+
+    def picks(
+        self,
+        plan: lp.Node,
+        streams: Mapping[int, str],
+        rings: Mapping[str, Ring],
+        asked: bool = True,
+    ) -> dict[int, Pick]:
+        """By leaf number how a plan's leaves are read by an index, where that can be.  What is
+        `asked` for is counted."""
+        if not self.settings.window_index:
+            return {}
+        found = {}
+        for leaf, met in conditions(plan).items():
+            stream = streams.get(leaf)
+            if stream is None or stream not in rings:
+                continue
+            scan = next(s for s in lp.leaves_of(plan) if s.leaf == leaf)
+            used = used_columns(plan).get(leaf, frozenset()) | {c.column for c in met}
+            values = {c.column: _values(scan, c) for c in met if _indexed(scan, c)}
+            if asked:
+                self._asked(stream, rings[stream], values)
+            indices = [i for i, _ in self.of(stream) if i.column in values]
+            if indices:
+                tries = [(index, values[index.column]) for index in indices]
+                found[leaf] = Pick(rings, stream, tries, used)
+        return found
+
+    def _asked(self, stream: str, ring: Ring, columns: Iterable[int]) -> None:
+        """A query asks for those columns; what is asked for often gets an index."""
+        held = self.streams.setdefault(stream, StreamIndices(frozenset()))
+        for column in columns:
+            if column not in held.by_column:
+                held.asked[column] += 1
+                if held.asked[column] >= OFTEN and ring.closed:
+                    held.by_column[column] = WindowIndex(column)
+
+
+def _drop_large(held: StreamIndices, column: int, ring: Ring) -> None:
+    """An index that nobody declared goes, for long, where it takes more than its share."""
+    index = held.by_column[column]
+    indexed = sum(s.nbytes() for s, _ in zip(ring.closed, index.parts, strict=False))
+    if index.parts and index.nbytes * SHARE > indexed:
+        del held.by_column[column]
+        held.asked[column] = -(1 << 30)
+
+
+def _indexed(scan: lp.Node, condition: Condition) -> bool:
+    return condition.op in ("eq", "in") and scan.schema[condition.column].type.kind in KINDS
+
+
+def _values(scan: lp.Node, condition: Condition) -> pa.Array:
+    type_ = scan.schema[condition.column].type.arrow
+    return pa.array(list(dict.fromkeys(condition.values)), type_)
+
+
+@dataclass(slots=True)
+class Pick:
+    """How the rows of a stream leaf are read by an index: those alone that have one of the values.
+
+    tries  indices that serve, with the values that are asked for; the one that finds least is used
+    used   columns that are looked at; where few rows are read at once, the others are not read
+    """
+
+    rings: Mapping[str, Ring]
+    stream: str
+    tries: list[tuple[WindowIndex, pa.Array]]
+    used: frozenset[int]
+    _found: Found | None = None
+
+    def few(self) -> bool:
+        """Whether the index knows all closed sub-windows, and finds so few rows that they are read
+        at once."""
+        return self._follow() and self._look().count <= FEW
+
+    def rows(self, sub: SubWindow) -> Batch | None:
+        """The rows of a sub-window that matter, or all of them where the index does not know it, or
+        would not help; None: there are none."""
+        self._follow()
+        found = self._look()
+        if not found.index.covers(sub):
+            return sub.rows
+        if sub.number not in found.places:
+            return None
+        places = found.rows(sub)
+        if 2 * len(places) > len(sub.rows):
+            return sub.rows
+        return sub.rows.take(places) if len(places) else None
+
+    def together(self, subs: Sequence[SubWindow], since: int, upto: int) -> list[Batch]:
+        """The rows of all those sub-windows that matter, with ts in (since, upto]."""
+        self._follow()
+        found = self._look()
+        parts, out = [], []
+        for sub in subs:
+            if not found.index.covers(sub):
+                out.append(between(sub.rows, since, upto))
+            elif sub.number in found.places:
+                parts.append((sub.rows, found.rows(sub)))
+        if parts:
+            out.insert(0, between(gathered(parts, self.used), since, upto))
+        return out
+
+    def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
+        """The column of the index; how many of those sub-windows have rows with ts in (since, upto]
+        that matter, and how many rows."""
+        self._follow()
+        found = self._look()
+        rows = [len(self._among(found, sub, since, upto)) for sub in subs]
+        return found.index.column, sum(n > 0 for n in rows), sum(rows)
+
+    def _among(self, found: Found, sub: SubWindow, since: int, upto: int) -> Batch:
+        known = found.index.covers(sub)
+        places = found.rows(sub) if known else found.matching(sub.rows)
+        return between(sub.rows.take(places), since, upto)
+
+    def _follow(self) -> bool:
+        ring = self.rings.get(self.stream)
+        if ring is None:
+            return False
+        done = [index.follow(ring, CATCH_UP) for index, _ in self.tries]
+        return all(done)
+
+    def _look(self) -> Found:
+        held = self._found
+        if held is None or held.version != held.index.version:
+            found = [index.find(values) for index, values in self.tries]
+            held = self._found = min(found, key=lambda f: f.count)
+        return held

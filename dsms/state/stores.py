@@ -1,0 +1,134 @@
+"""What an index keeps of one sub-window: its rows sorted out by the value of a column (Golab, Garg,
+Özsu 2004, §5).
+
+`Buckets` are the auxiliary index of a sub-window (AUX, §5.2) as two arrays instead of rings: the
+places of the rows, bucket after bucket, and where each bucket begins.  A bucket has all rows whose
+values share a hash, so none of the values is kept, and what is found there has to be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from dsms.state.columns import numpy_values
+
+BITS = 14
+BUCKETS = 1 << BITS  # more cost as much room as they save rows to compare
+_SHIFT = np.uint64(64 - BITS)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0x100000001B3)
+NARROW = 1 << 16  # rows whose places fit 16 bits
+
+
+@njit(cache=True, nogil=True)
+def _of_words(words, out):
+    for i in range(len(words)):
+        out[i] = (np.uint64(words[i]) * _FACTOR) >> _SHIFT
+
+
+@njit(cache=True, nogil=True)
+def _of_texts(offsets, octets, out):
+    for i in range(len(out)):
+        h = np.uint64(offsets[i + 1] - offsets[i])
+        for k in range(offsets[i], offsets[i + 1]):
+            h = (h ^ np.uint64(octets[k])) * _STEP
+        out[i] = ((h ^ (h >> np.uint64(29))) * _FACTOR) >> _SHIFT
+
+
+@njit(cache=True, nogil=True)
+def _sort_out(found, slot, present, starts, places):
+    """Sort rows by bucket, stably; how many buckets there are.
+
+    slot: int32[BUCKETS], -1 before and after.  present, starts: room for all that may be there."""
+    n = 0
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at < 0:
+            at = n
+            slot[found[i]] = n
+            present[n] = found[i]
+            starts[n] = 0
+            n += 1
+        starts[at] += 1
+    below = 0
+    for at in range(n):  # where each begins
+        starts[at], below = below, below + starts[at]
+    for i in range(len(found)):
+        at = slot[found[i]]
+        places[starts[at]] = i
+        starts[at] += 1
+    for at in range(n, 0, -1):  # each has moved on to where the next begins
+        starts[at] = starts[at - 1]
+    starts[0] = 0
+    for at in range(n):
+        slot[present[at]] = -1
+    return n
+
+
+def buckets_of(col: pa.Array) -> np.ndarray:
+    """The bucket of each value, uint16[n]; arbitrary where NULL.  The type is INT, TIMESTAMP,
+    INTERVAL, DECIMAL, STRING or BYTES in its physical form."""
+    out = np.empty(len(col), np.uint16)
+    if not len(col):
+        return out
+    if pa.types.is_int64(col.type):
+        _of_words(numpy_values(col), out)
+    elif pa.types.is_decimal128(col.type):
+        both = np.frombuffer(col.buffers()[1], np.int64)
+        lower = both[2 * col.offset : 2 * (col.offset + len(col)) : 2].copy()
+        lower.flags.writeable = False  # as other columns are, so that one kernel will do
+        _of_words(lower, out)
+    else:
+        _, offsets, octets = col.buffers()
+        ends = np.frombuffer(offsets, np.int32)[col.offset : col.offset + len(col) + 1]
+        _of_texts(ends, np.frombuffer(octets or b"", np.uint8), out)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """n rows in d buckets.
+
+    present  uint16[d]: the buckets, in the order in which they came
+    starts   int32[d + 1]: where the rows of each begin in `places`
+    places   uint16 or int32[n]: the rows, bucket after bucket, ascending in each
+    """
+
+    present: np.ndarray
+    starts: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, col: pa.Array, slot: np.ndarray) -> Buckets:
+        """The rows of a column; `slot`: int32[BUCKETS] of -1, to work with."""
+        n = len(col)
+        places = np.empty(n, np.uint16 if n <= NARROW else np.int32)
+        return cls._sorted_out(buckets_of(col), slot, places)
+
+    @classmethod
+    def _sorted_out(cls, found: np.ndarray, slot: np.ndarray, places: np.ndarray) -> Buckets:
+        most = min(len(found), BUCKETS)
+        present, starts = np.empty(most, np.uint16), np.empty(most + 1, np.int32)
+        d = _sort_out(found, slot, present, starts, places)
+        return cls(present[:d].copy(), starts[: d + 1].copy(), places)
+
+    def rows(self, at: int) -> np.ndarray:
+        """The rows of the `at`-th bucket."""
+        return self.places[self.starts[at] : self.starts[at + 1]]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.present.nbytes + self.starts.nbytes + self.places.nbytes)
+
+    @classmethod
+    def ready(cls) -> None:
+        """Have the kernels compiled or loaded now."""
+        slot = np.full(BUCKETS, -1, np.int32)
+        for col in (pa.array([1]), pa.array(["a"])):
+            found = buckets_of(col)
+            for width in (np.uint16, np.int32):
+                cls._sorted_out(found, slot, np.empty(1, width))
