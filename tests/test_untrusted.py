@@ -19,6 +19,7 @@ from dsms.sql.types import arrow_schema
 from dsms.untrusted import contents, stream
 from dsms.untrusted.stream import read_stream
 from dsms_client.files import parquetfile
+from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
 from dsms_server.decode import Payload, StreamShape
 from tests.faults import arrow
@@ -142,13 +143,13 @@ def test_parquet_files_are_judged_by_the_columns_that_are_taken(tmp_path: Path) 
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"k": [1, 2], "other": [[1], [2]]}), path)
     known = [("k", "INT")]
-    _, pieces = parquetfile.read(FileSource(str(path)), known, {}, 10)
+    _, pieces = parquetfile.read(FileSource(str(path)), known, {}, 10, Options())
     assert [piece.batch.num_rows for piece in pieces] == [2]
     with pytest.raises(DsmsError, match=r"DS503: column 'other': .* Arrow type list"):
-        parquetfile.read(FileSource(str(path)), [*known, ("other", "INT")], {}, 10)
+        parquetfile.read(FileSource(str(path)), [*known, ("other", "INT")], {}, 10, Options())
     path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))
     with pytest.raises(DsmsError, match="DS530"):
-        parquetfile.read(FileSource(str(path)), known, {}, 10)
+        parquetfile.read(FileSource(str(path)), known, {}, 10, Options())
 
 
 # -- sizes -----------------------------------------------------------------------------------------

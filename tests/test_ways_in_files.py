@@ -14,6 +14,7 @@ import pytest
 from dsms.errors import DsmsError
 from dsms.sql.types import Field
 from dsms_client.files.open import read
+from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
 from tests.ways import DAY, SECOND, TYPES, over_wire, taken
 
@@ -22,7 +23,7 @@ def load(
     path: str, columns: list[tuple[str, str]], unit: str | None = None
 ) -> tuple[list[list[Any]], list[str]]:
     """Good rows as intake has them, and why the other lines are none."""
-    _, pieces = read(FileSource(path), columns, {}, unit=unit)
+    _, pieces = read(FileSource(path), columns, {}, Options(unit=unit))
     types = {str(t): t for t in TYPES}
     schema = tuple(Field(name, types[sql]) for name, sql in columns)
     rows, reasons = [], []

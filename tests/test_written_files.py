@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dsms_client.columns import batch_to_rows, rows_to_batch, to_edge
 from dsms_client.files.open import read
+from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
 from dsms_client.names import unique
 from dsms_client.results import Data
@@ -158,7 +159,7 @@ def loaded(data: bytes, form: str, columns: Columns, **options: Any) -> Rows:
         path = os.path.join(folder, f"a.{form}")
         with open(path, "wb") as out:
             out.write(data)
-        _, pieces = read(FileSource(path), list(columns), {}, **options)
+        _, pieces = read(FileSource(path), list(columns), {}, Options(**options))
         rows: Rows = []
         for piece in pieces:
             assert piece.rejects == [] and piece.empty == 0

@@ -245,6 +245,9 @@ def test_load_csv_reports_rejected_lines(dsms, server, tmp_path):
         "line 8: v: 'bad' is not FLOAT",
     ]
     assert "3 rows accepted by s, 3 lines rejected" in err
+    assert server.engine.calls == []
+    file.write_text("k,v\n")
+    assert dsms("load", str(file), "--stream", "s", "--end")[0] == 0
     assert server.engine.calls == [("end", "s")]
     _, out, _ = dsms("shell", "--format", "csv", "-c", "SELECT * FROM s")
     assert out == "k,v\n1,0.5\n2,\n4,1000.0\n"

@@ -152,7 +152,11 @@ def test_lines_of_a_subscription_have_no_gap_and_none_twice(process):
 
 
 @pytest.mark.parametrize(
-    "command", [["load", "--batch", "500"], pytest.param(["replay", "--speed", "max"], marks=SLOW)]
+    "command",
+    [
+        ["load", "--end", "--batch", "500"],
+        pytest.param(["replay", "--end", "--speed", "max"], marks=SLOW),
+    ],
 )
 def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, command):
     path, count = tmp_path / "a.csv", 200_000

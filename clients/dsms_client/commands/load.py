@@ -1,36 +1,56 @@
-"""Send the rows of a file to a stream: CSV or TSV with a header, JSON lines, Parquet; each may be
-gzipped (.gz).
+"""Send the rows of files to a stream: CSV or TSV, JSON (lines or an array), Parquet, logs of Zeek and
+of web servers; each may be compressed (.gz, .zst, .bz2).  `-` is standard input.
 
-Columns are matched by name, as it is written, else in any case.  Lines that are not rows of the
-stream are reported with their numbers and left out; the others are sent.  At the end the stream is
-ended, so that all instants complete, unless --no-end.  What the shell writes as csv or json, and
-what `dsms archive export` writes, is read back to equal rows.
+What a file holds is known by its name, else (.txt, .log, -) by how it begins; --format says it.
+Columns are matched by name: as it is written, else in any case, else with _ for what a name can't
+have (id.orig_h is id_orig_h).  In JSON user.name is the key name of the object user.
+
+Lines that are not rows of the stream are reported with their numbers and left out; the others are
+sent.  After --max-rejects of them the load stops.  What the shell writes as csv or json, and what
+`dsms archive export` writes, is read back to equal rows.
 
 CSV: what means NULL (an empty cell, NULL, \\N, or what --null says) does so without quotes only;
 in quotes it is text.  `,` is a row of two NULLs.  A line without anything is a row where the file
 has one column, else it is left out and counted.
 
+Times: '2018-03-24 17:15:20' with fractions and offsets as usual; other forms by --time-format, as
+in Python (%d/%b/%Y:%H:%M:%S %z), numbers by --time-unit.  What says no zone is UTC, or --time-zone's.
+
+Several files, also patterns in quotes ('log.*.gz'), go one after the other; --merge sends them as
+one, by time.  --follow waits for more of the last one, through rotations, until Ctrl-C.
+The stream stays open, so more can follow; --end says that it ended, and all its instants complete.
+
 If the server is gone, the load says so, waits for it (300 s; at a terminal until Ctrl-C) and goes
-on; no row is taken twice.
+on; no row is taken twice.  Interrupted, it says what was taken, and with which line to go on.
 
 examples:
   dsms load flights.csv.gz --stream flights
-  dsms load part1.jsonl --stream s --no-end --rejects bad.csv
+  dsms load 'conn.*.log.gz' --stream conns
+  dsms load part1.jsonl --stream s --rejects bad.csv --map name=user.name
   dsms load trace.csv --stream s --map t=timestamp --null NA
   dsms load conn.log.csv --stream conns --map t=ts --time-unit s    # 1379288667.631000
+  dsms load data.txt --stream motes --names date,time,epoch,mote,temp --map t=date+time
+  tail -F access.log | dsms load - --stream web --format apache
 
-exit codes: 0 all rows were taken, 1 some were rejected or refused, 2 wrong usage or no server
-"""
+exit codes: 0 all rows were taken, 1 some were rejected or refused, 2 wrong usage or no server,
+130 interrupted
+"""  # noqa: E501
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import codecs
 import sys
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from dsms.errors import UsageError
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
+from dsms_client.files.options import KINDS, Options
+from dsms_client.files.send import LoadJob
+from dsms_client.files.several import expand
 
 # seconds for which a load waits for a server that is gone; at a terminal as long as people like
 RECONNECT = 300.0
@@ -38,12 +58,22 @@ RECONNECT = 300.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_file_options(parser)
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--batch",
         type=_count,
         default=50_000,
         metavar="N",
         help="rows sent at a time (default 50000)",
+    )
+    add("--merge", action="store_true", help="several files: rows by the stream's time")
+    add("--follow", action="store_true", help="like tail -F: wait for more, through rotations")
+    add(
+        "--from-line",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="leave out what stands before this line (row, in Parquet) of the first file",
     )
     connection.add_options(parser)
 
@@ -51,16 +81,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """What `load` and `replay` have in common."""
     add = parser.add_argument
-    add("file", metavar="FILE")
-    add("--stream", required=True, metavar="NAME")
+    add("files", metavar="FILE", nargs="+")
+    add(
+        "--stream",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="where rows go (replay: one for all files, or one for each)",
+    )
     add(
         "--map",
         action="append",
         default=[],
         type=_pair,
         metavar="COLUMN=NAME",
-        help="this column of the stream is called NAME in the file (may be repeated)",
+        help="this column of the stream is called NAME in the file, or is made of several: "
+        "t=date+time (may be repeated)",
     )
+    add("--end", action="store_true", help="nothing follows: end the stream")
+    add("--no-end", action="store_true", help=argparse.SUPPRESS)  # what is so unless --end
+    add(
+        "--rejects",
+        metavar="FILE",
+        help="write rejected lines there (CSV: line, reason, text)",
+    )
+    add(
+        "--max-rejects",
+        type=_number,
+        metavar="N",
+        help="stop after more (default 10000; all with --rejects)",
+    )
+    add("--quiet", action="store_true", help="no progress bar, no summary")
+    _add_forms(parser.add_argument_group("how the file is written"))
+
+
+def _add_forms(group: Any) -> None:
+    add = group.add_argument
+    add("--format", choices=KINDS, help="default: by its name, or how it begins")
+    add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
+    add("--no-header", action="store_true", help="CSV: no line of names; columns are the stream's")
+    add("--names", type=_names, metavar="A,B,...", help="CSV: no line of names but these")
+    add("--comment", metavar="TEXT", default="", help="CSV: lines that begin so are left out")
+    add(
+        "--null",
+        action="append",
+        metavar="TEXT",
+        help="CSV: means NULL where it is not quoted (default: an empty cell, NULL and \\N)",
+    )
+    add("--decimal", choices=(".", ","), default=".", help="CSV: 21,5 with a comma")
+    add("--encoding", type=_encoding, help="latin-1, cp1252, utf-16, ... (default UTF-8)")
+    add("--pattern", metavar="REGEX", help="text whose lines match; named groups are columns")
     add(
         "--time-unit",
         choices=("s", "ms", "us", "ns"),
@@ -68,35 +138,88 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         "numbers are refused)",
     )
     add(
-        "--null",
+        "--time-format",
         action="append",
-        metavar="TEXT",
-        help="CSV: means NULL where it is not quoted (default: an empty cell, NULL and \\N)",
+        default=[],
+        type=_time_format,
+        metavar="FORMAT",
+        help="of TIMESTAMP columns: '%%d/%%m/%%Y %%H:%%M' (may be repeated)",
     )
-    add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
-    add("--no-end", action="store_true", help="more will follow: do not end the stream")
-    add("--rejects", metavar="FILE", help="write rejected lines there (CSV: line, reason, text)")
-    add("--quiet", action="store_true", help="no progress bar, no summary")
+    add("--time-zone", metavar="ZONE", type=_zone, help="of times that say none: Europe/Berlin")
+
+
+def options_of(args: argparse.Namespace) -> Options:
+    """How the files are to be read."""
+    names = args.names or (() if args.no_header else None)
+    return Options(
+        kind="lines" if args.pattern and not args.format else args.format,
+        delimiter=args.delimiter,
+        nulls=None if args.null is None else tuple(args.null),
+        names=names,
+        encoding=args.encoding,
+        decimal=args.decimal,
+        unit=args.time_unit,
+        time_formats=tuple(args.time_format),
+        zone=args.time_zone,
+        pattern=args.pattern,
+        skip=args.comment,
+    )
+
+
+def jobs_of(args: argparse.Namespace, **more: Any) -> list[LoadJob]:
+    """What goes to each stream: all files to the one, or each to its own."""
+    paths, streams = args.files, args.stream
+    if len(streams) == 1:
+        return [_job(args, expand(paths), streams[0], more)]
+    if not streams:
+        raise UsageError("DS530", "which stream do the rows go to?", hint="give --stream NAME")
+    if len(streams) != len(paths):
+        raise UsageError(
+            "DS530",
+            f"{len(paths)} files for {len(streams)} streams",
+            hint="give one --stream for all files, or one for each, in their order",
+        )
+    of: dict[str, list[str]] = {}
+    for path, stream in zip(paths, streams, strict=True):
+        of.setdefault(stream, []).extend(expand([path]))
+    return [_job(args, found, stream, more) for stream, found in of.items()]
+
+
+def _job(
+    args: argparse.Namespace, paths: Sequence[str], stream: str, more: dict[str, Any]
+) -> LoadJob:
+    return LoadJob(
+        tuple(paths),
+        stream,
+        dict(args.map),
+        options_of(args),
+        end=args.end,
+        max_rejects=args.max_rejects,
+        **more,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    from dsms_client.files.send import LoadJob, load
-
-    job = LoadJob(
-        args.file,
-        args.stream,
-        dict(args.map),
-        args.null,
-        args.delimiter,
-        args.batch,
-        not args.no_end,
-        args.time_unit,
+    if args.follow and any(
+        path.endswith((".gz", ".zst", ".bz2", ".parquet")) for path in args.files
+    ):
+        raise UsageError("DS530", "only files of text grow line by line", hint="leave out --follow")
+    jobs = jobs_of(
+        args, batch=args.batch, merge=args.merge, follow=args.follow, first=args.from_line
     )
-    outcome = asyncio.run(_load(args, job, load))
-    return OK if outcome.clean else FAILED
+
+    async def work(client: Any, reporter: Any) -> bool:
+        from dsms_client.files.send import load
+
+        return all([(await load(client, job, reporter)).clean for job in jobs])
+
+    return OK if asyncio.run(with_client(args, work)) else FAILED
 
 
-async def _load(args, job, work):  # type: ignore[no-untyped-def]
+async def with_client(
+    args: argparse.Namespace, work: Callable[[Any, Any], Awaitable[bool]]
+) -> bool:
+    """Do the work with a connection and an account of it."""
     from dsms_client.aio import AsyncClient
     from dsms_client.files.report import Reporter
     from dsms_client.line import Line
@@ -109,7 +232,7 @@ async def _load(args, job, work):  # type: ignore[no-untyped-def]
             args.host, args.port, **connection.session_options(args), **more
         ) as client:
             with line.waiting():
-                return await work(client, job, reporter)
+                return await work(client, reporter)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -132,3 +255,43 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is not a number of rows")
     return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of lines")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text}: a name is missing between commas")
+    return names
+
+
+def _encoding(text: str) -> str:
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"{text} is no encoding that is known") from None
+
+
+def _time_format(text: str) -> str:
+    from dsms_client.files.times import compiled
+
+    try:
+        compiled(text)
+    except UsageError as problem:
+        raise argparse.ArgumentTypeError(problem.message) from None
+    return text
+
+
+def _zone(text: str) -> str:
+    from dsms_client.files.times import check_zone
+
+    try:
+        check_zone(text)
+    except UsageError as problem:
+        raise argparse.ArgumentTypeError(problem.message) from None
+    return text

@@ -1,23 +1,27 @@
-"""Send the rows of a file to a stream at the pace of their timestamps, so that queries see them as
+"""Send the rows of files to streams at the pace of their timestamps, so that queries see them as
 they once came.
 
 Meanwhile another shell may ask one-time queries, LOOKUP, or \\subscribe to what is answered.
 
-The file's rows must be in the order of the time column; where one steps back, it is sent at once.
+A file's rows must be in the order of the time column; where one steps back, it is sent at once.
+Several files go on one clock: to one stream, merged by time, or each to the stream that is named in
+its place.  How files may look, see `dsms load --help`.
 
 examples:
   dsms replay flights.csv.gz --stream flights --speed 600x     # ten minutes in a second
   dsms replay trace.csv --stream s --time-column t --speed max    # boundaries of periodic queries come as fast
+  dsms replay trades.csv quotes.csv --stream trades --stream quotes --speed 60x
 """  # noqa: E501
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from typing import Any
 
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
-from dsms_client.commands.load import _load, add_file_options
+from dsms_client.commands.load import add_file_options, jobs_of, with_client
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,23 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from dsms_client.files.replay import Pace, replay
-    from dsms_client.files.send import LoadJob
+    jobs = jobs_of(args)
 
-    job = LoadJob(
-        args.file,
-        args.stream,
-        dict(args.map),
-        args.null,
-        args.delimiter,
-        end=not args.no_end,
-        unit=args.time_unit,
-    )
+    async def work(client: Any, reporter: Any) -> bool:
+        from dsms_client.files.replay import Pace, replay
 
-    def work(client, job, reporter):  # type: ignore[no-untyped-def]
-        return replay(client, job, reporter, Pace(args.speed, args.time_column))
+        return (await replay(client, jobs, reporter, Pace(args.speed, args.time_column))).clean
 
-    return OK if asyncio.run(_load(args, job, work)).clean else FAILED
+    return OK if asyncio.run(with_client(args, work)) else FAILED
 
 
 def speed(text: str) -> float:

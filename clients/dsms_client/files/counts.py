@@ -21,12 +21,27 @@ _FAR = 2**62
 
 def micros(texts: pa.Array, unit: str) -> np.ndarray:
     """int64 for texts that are all numbers (`NUMBER`); ±2^62 for what is further from 1970."""
+    usual = _usual(texts, unit)
+    if usual is not None:
+        return usual
     found = pc.extract_regex(texts, _PLAIN)
     plain = found.is_valid().to_numpy(zero_copy_only=False)
     out = _plain(found, unit)
     for row in np.flatnonzero(~plain).tolist():
         out[row] = _exact(texts[row].as_py(), unit)
     return out
+
+
+def _usual(texts: pa.Array, unit: str) -> np.ndarray | None:
+    """Numbers of moderate size that are whole microseconds: Arrow reads them many times as fast."""
+    power = UNITS[unit]
+    if power < 0 or texts.null_count or texts.offset:
+        return None
+    try:
+        exact = texts.cast(pa.decimal128(18, power))
+    except pa.ArrowInvalid:
+        return None
+    return np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(texts) : 2].copy()
 
 
 def _plain(found: pa.Array, unit: str) -> np.ndarray:

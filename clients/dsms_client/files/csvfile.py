@@ -1,15 +1,17 @@
-"""CSV with a header line.  What NULL looks like (an empty cell, say) means it without quotes only:
-`""` is empty text.
+"""CSV, with a line of names or without.  What NULL looks like (an empty cell, say) means it without
+quotes only: `""` is empty text.
 
 A line without anything is a row where the file has one column, else it is no row, and counted.
+
+A block in which all is as usual is read by Arrow as numbers and text at once; one in which anything
+is not, once more, as bytes, with an account of each row.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,176 +20,288 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
-from dsms_client.files import garbled
-from dsms_client.files.garbled import Read, Rows
+from dsms_client.files.blocks import blocks, empty_lines
+from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
+from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
-from dsms_client.files.lines import BLOCK, EmptyLines, Numbers
-from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns, typed
-from dsms_client.files.source import FileSource
+from dsms_client.files.options import Options
+from dsms_client.files.pieces import (
+    Column,
+    Mapping,
+    Piece,
+    Pieces,
+    Reject,
+    map_columns,
+    texts_of,
+    typed,
+)
+from dsms_client.files.source import HEAD, FileSource
+from dsms_client.files.text import convert, suspects
+
+BLOCK = 4 << 20
 
 
 def read(
-    source: FileSource,
-    columns: Sequence[Column],
-    renamed: dict[str, str],
-    nulls: Sequence[str],
-    delimiter: str,
-    unit: str | None = None,
+    source: FileSource, columns: Sequence[Column], renamed: dict[str, str], options: Options
 ) -> tuple[Mapping, Pieces]:
     """How columns match, and the pieces.  Raises DS530, DS532."""
-    header = read_header(source, delimiter)
-    mapping = replace(map_columns(header.names, columns, renamed), unit=unit)
-    return mapping, _pieces(source, header, mapping, nulls, delimiter)
+    pieces = _begin(source, columns, renamed, options)
+    mapping = next(pieces)
+    assert isinstance(mapping, Mapping)
+    return mapping, pieces  # type: ignore[return-value]
 
 
-def _pieces(
-    source: FileSource, header: Header, mapping: Mapping, nulls: Sequence[str], delimiter: str
-) -> Pieces:
-    numbers = Numbers(header.lines + 1)
-    wide = len(header.names) > 1
-    with closing(EmptyLines(source)) as empty:
-        for batch, wrong in _batches(partial(_arrow, source, header, nulls, delimiter), source):
-            lines, rejects = numbers.assign(batch, wrong)
-            blank = _blank(batch, lines, empty) if wide else np.empty(0, np.int64)
-            if len(blank):
-                kept = np.delete(np.arange(len(lines)), blank)
-                batch, lines = batch.take(pa.array(kept)), lines[kept]
-            batch, lines, unreadable = _texts(batch, lines, header, mapping)
-            good, lines, untyped = typed(
-                dict(zip(mapping.used, batch.columns, strict=True)), lines, mapping
-            )
-            rejects = sorted([*rejects, *unreadable, *untyped], key=lambda r: r.line)
-            yield Piece(good, lines, rejects, source.position(), len(blank))
-
-
-def _batches(read: Read, source: FileSource) -> Iterator[Rows]:
-    """The cells as bytes, by the number of their column, and the rows of another length that stand
-    among them."""
-    done = 0
-    try:
-        try:
-            for batch, wrong in read():
-                done += batch.num_rows + len(wrong)
-                yield batch, wrong
-        except pa.ArrowInvalid as problem:
-            if not garbled.is_one(problem):
-                raise
-            yield from garbled.behind(read, done)
-    except pa.ArrowInvalid as problem:
-        raise _unreadable(source, problem) from None
-
-
-def _arrow(
-    source: FileSource,
-    header: Header,
-    nulls: Sequence[str],
-    delimiter: str,
-    encoding: str = "utf8",
-) -> Iterator[Rows]:
-    """What Arrow makes of the file.  Raises ArrowInvalid."""
-    invalid: list[Any] = []
-    names = [str(i) for i in range(len(header.names))]
-
-    def skip(row: Any) -> str:
-        invalid.append(row)
-        return "skip"
-
-    with source.stream() as stream:
-        if not _skip_header(source, stream, header.size):
-            return
-        with garbled.untold(skip):
-            reader = pyarrow.csv.open_csv(
-                stream,
-                read_options=pyarrow.csv.ReadOptions(
-                    use_threads=False, block_size=BLOCK, column_names=names, encoding=encoding
-                ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=delimiter,
-                    newlines_in_values=True,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=skip,
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types={name: pa.binary() for name in names},
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                    null_values=[null.encode().decode(encoding) for null in nulls],
-                ),
-            )
-        yield from _with_wrong(reader, skip, invalid)
-        if invalid:
-            none = pa.RecordBatch.from_arrays([pa.array([], pa.binary())] * len(names), names)
-            yield none, invalid
-
-
-def _with_wrong(reader: Any, skip: object, invalid: list[Any]) -> Iterator[Rows]:
-    """The batches, each with its part of `invalid`: Arrow reads ahead, so it may have met rows of
-    the batches to come."""
-    row = 1  # the number of the next
-    while True:
-        try:
-            with garbled.untold(skip):
-                batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        row += batch.num_rows
-        count = 0
-        while count < len(invalid) and invalid[count].number <= row:
-            count, row = count + 1, row + 1
-        wrong, invalid[:count] = invalid[:count], []
-        yield batch, wrong
-
-
-def _skip_header(source: FileSource, stream: pa.NativeFile, size: int) -> bool:
-    """Go to the first row; False if there is none, which Arrow takes amiss."""
-    with source.another().stream() as ahead:
-        ahead.read(size)
-        if not ahead.read(1):
-            return False
-    stream.read(size)
-    return True
-
-
-def _unreadable(source: FileSource, problem: pa.ArrowInvalid) -> UsageError:
-    if "straddling" in str(problem):
-        return UsageError(
-            "DS530",
-            f"{source.path} has a row of more than {BLOCK} bytes",
-            hint="is a quote opened that is never closed?",
+def _begin(
+    source: FileSource, columns: Sequence[Column], renamed: dict[str, str], options: Options
+) -> Iterator[Mapping | Piece]:
+    """The mapping, then the pieces: the file is opened once."""
+    delimiter = options.delimiter or _delimiter(source)
+    with source.binary() as stream:
+        header = read_header(
+            source, stream, BLOCK, delimiter, options, [name for name, _ in columns]
         )
-    return UsageError("DS530", f"cannot read {source.path}: {problem}")
+        mapping = replace(map_columns(header.names, columns, renamed), options=options)
+        yield mapping
+        yield from rows(source, stream, header, mapping, delimiter)
 
 
-def _blank(batch: pa.RecordBatch, lines: np.ndarray, empty: EmptyLines) -> np.ndarray:
-    """Positions of what are not rows but empty lines."""
-    without = np.ones(batch.num_rows, bool)
-    for column in batch.columns:
-        if not without.any():
-            break
-        sizes = pc.fill_null(pc.binary_length(column), 0)
-        without &= sizes.to_numpy(zero_copy_only=False) == 0
-    found = np.flatnonzero(without)
-    return found[empty.among(lines[found])] if len(found) else found
+def _delimiter(source: FileSource) -> str:
+    if source.kind == "tsv":
+        return "\t"
+    known = source.path.lower().endswith((".csv", ".csv.gz", ".csv.zst", ".csv.bz2"))
+    return "," if known else delimiter_of(source.head(HEAD))
 
 
-def _texts(
-    batch: pa.RecordBatch, lines: np.ndarray, header: Header, mapping: Mapping
-) -> tuple[pa.RecordBatch, np.ndarray, list[Reject]]:
-    """The columns that are used, as text; rows in which one is not UTF-8 are rejected."""
-    columns = [batch.column(header.names.index(name)) for name in mapping.used]
-    bad: dict[int, str] = {}
-    texts = []
-    for name, column in zip(mapping.used, columns, strict=True):
-        text, wrong = _decoded(column)
-        texts.append(text)
-        for at in wrong:
-            bad.setdefault(at, f"{name}: not UTF-8 text: {column[at].as_py()[:100]!r}")
-    out = pa.RecordBatch.from_arrays(texts, mapping.used)
-    if not bad:
-        return out, lines, []
-    kept = np.delete(np.arange(len(lines)), list(bad))
-    rejects = [Reject(int(lines[at]), why, _raw(columns, at)) for at, why in bad.items()]
-    return out.take(pa.array(kept)), lines[kept], rejects
+def rows(
+    source: FileSource, stream: Any, header: Header, mapping: Mapping, delimiter: str
+) -> Pieces:
+    """The rows behind a header."""
+    reader = _Reader(header.names, mapping, delimiter)
+    line = header.lines + 1
+    within = delimiter if mapping.options.quoted else None
+    for block in blocks(stream, BLOCK, within, source.name, header.rest):
+        block, lines = reader.prepared(block)
+        piece = reader.whole(block, line) or reader.by_row(source, block, line)
+        if lines is not None:
+            piece = _renumbered(piece, lines, line)
+        piece.done = source.position()
+        line += reader.height if lines is None else int(lines[-1]) + 1
+        yield piece
+
+
+class _Reader:
+    """Blocks of whole rows -> pieces."""
+
+    def __init__(self, names: Sequence[str], mapping: Mapping, delimiter: str) -> None:
+        self._names, self._mapping, self._delimiter = list(names), mapping, delimiter
+        self._options = mapping.options
+        self._ids = [str(i) for i in range(len(names))]
+        self._places = {name: self._ids[self._names.index(name)] for name in mapping.used}
+        self._skip = self._options.skip.encode()
+        self.height = 0  # lines of the last block
+        plain = self._options.decimal == "."
+        # by place in the mapping: what Arrow reads as its type by itself
+        self._direct = {
+            place: {"INT": pa.int64(), "FLOAT": pa.float64()}[sql]
+            for place, ((_, sql), parts) in enumerate(
+                zip(mapping.columns, mapping.source, strict=True)
+            )
+            if plain and sql in ("INT", "FLOAT") and len(parts) == 1
+        }
+
+    def prepared(self, block: bytes) -> tuple[bytes, np.ndarray | None]:
+        """The block without the lines that are none; what the lines of the rest are in it, and how
+        many there were, if any were left out."""
+        if self._delimiter == " " and (b"  " in block or b" \n" in block or b"\n " in block):
+            block = re.sub(rb"(?m)^ +| +(?=\r?$)", b"", re.sub(rb"  +", b" ", block))
+        if not self._skip or not (block.startswith(self._skip) or b"\n" + self._skip in block):
+            return block, None
+        found = block.splitlines(keepends=True)
+        kept = [i for i, line in enumerate(found) if not line.startswith(self._skip)]
+        return b"".join(found[i] for i in kept), np.array([*kept, len(found) - 1])
+
+    def whole(self, block: bytes, first: int) -> Piece | None:
+        """The block as Arrow reads it, or None if anything is unusual."""
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        if not block or block.startswith((b"\n", b"\r")) or b"\n\n" in block or b"\n\r" in block:
+            return None
+        if self._direct and (b"0x" in block or b"0X" in block):
+            return None  # Arrow reads hexadecimal digits
+        kinds = dict.fromkeys(self._places.values(), pa.string())
+        shared = [n for parts in self._mapping.source for n in parts]
+        for place, kind in self._direct.items():
+            name = self._mapping.source[place][0]
+            if shared.count(name) == 1:
+                kinds[self._places[name]] = kind
+        try:
+            table = self._table(block, kinds)
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != lines:
+            return None
+        found = {name: _one(table.column(place)) for name, place in self._places.items()}
+        arrays = []
+        for (_, sql), parts in zip(self._mapping.columns, self._mapping.source, strict=True):
+            array = texts_of(found, parts, len(table))
+            if array.type == pa.float64():
+                if len(suspects(array)):
+                    return None
+            elif sql != "INT" or array.type != pa.int64():
+                array, wrong = convert(array, sql, self._options)
+                if len(wrong):
+                    return None
+            arrays.append(array)
+        batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in self._mapping.columns])
+        self.height = lines
+        return Piece(batch, np.arange(first, first + lines))
+
+    def _table(
+        self,
+        block: bytes,
+        kinds: dict[str, pa.DataType],
+        encoding: str = "utf8",
+        handler: Any = None,
+    ) -> pa.Table:
+        quoted = self._options.quoted
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(block),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False,
+                block_size=min(len(block) + 1, (1 << 31) - 1),
+                column_names=self._ids,
+                encoding=encoding,
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self._delimiter,
+                quote_char='"' if quoted else False,
+                newlines_in_values=quoted,
+                ignore_empty_lines=False,
+                invalid_row_handler=handler,
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[null.encode().decode(encoding) for null in self._options.null_texts],
+            ),
+        )
+
+    def by_row(self, source: FileSource, block: bytes, first: int) -> Piece:
+        """Each row judged, with reasons."""
+        if not block:
+            self.height = 0
+            return self._typed(self._no_rows(), np.empty(0, np.int64), [], 0)
+        try:
+            table, invalid = self._bytes(block)
+        except pa.ArrowInvalid as problem:
+            raise UsageError("DS530", f"cannot read {source.name}: {problem}") from None
+        lines, rejects, self.height = _lines(table, invalid, first)
+        blank = self._blank(table, lines - first, block) if len(self._names) > 1 else lines[:0]
+        if len(blank):
+            kept = np.delete(np.arange(len(lines)), blank)
+            table, lines = table.take(pa.array(kept)), lines[kept]
+        return self._typed(table, lines, rejects, len(blank))
+
+    def _no_rows(self) -> pa.Table:
+        return pa.table([pa.array([], pa.binary())] * len(self._ids), self._ids)
+
+    def _bytes(self, block: bytes) -> tuple[pa.Table, list[Any]]:
+        """The cells as bytes, and the rows of another length.  Raises ArrowInvalid."""
+        invalid: list[Any] = []
+
+        def skip(row: Any) -> str:
+            invalid.append(row)
+            return "skip"
+
+        kinds = {place: pa.binary() for place in self._ids}
+        try:
+            with untold(skip):
+                return self._table(block, kinds, handler=skip), invalid
+        except pa.ArrowInvalid as problem:
+            if not is_one(problem):
+                raise
+        # Rows of another length that are no text can't be given as text: each byte a character
+        invalid.clear()
+        table = self._table(block, kinds, ENCODING, skip)
+        columns = [recoded(_one(column)) for column in table.columns]
+        return pa.table(columns, self._ids), [own(row) for row in invalid]
+
+    def _blank(self, table: pa.Table, lines: np.ndarray, block: bytes) -> np.ndarray:
+        """Positions of what are not rows but empty lines."""
+        without = np.ones(len(table), bool)
+        for column in table.columns:
+            if not without.any():
+                break
+            sizes = pc.fill_null(pc.binary_length(_one(column)), 0)
+            without &= sizes.to_numpy(zero_copy_only=False) == 0
+        found = np.flatnonzero(without)
+        return found[empty_lines(block, lines[found])] if len(found) else found
+
+    def _typed(
+        self, table: pa.Table, lines: np.ndarray, rejects: list[Reject], empty: int
+    ) -> Piece:
+        """Rows in which a value that is used is no text, or not of its type, are rejected."""
+        columns = {name: _one(table.column(place)) for name, place in self._places.items()}
+        bad: dict[int, str] = {}
+        texts = {}
+        for name, column in columns.items():
+            texts[name], wrong = _decoded(column)
+            for at in wrong:
+                bad.setdefault(at, f"{name}: not UTF-8 text: {column[at].as_py()[:100]!r}")
+        if bad:
+            rejects = rejects + [
+                Reject(int(lines[at]), why, _raw(list(columns.values()), at))
+                for at, why in bad.items()
+            ]
+            kept = np.delete(np.arange(len(lines)), list(bad))
+            texts = {name: text.take(pa.array(kept)) for name, text in texts.items()}
+            lines = lines[kept]
+        good, lines, untyped = typed(texts, lines, self._mapping)
+        rejects = sorted([*rejects, *untyped], key=lambda reject: reject.line)
+        return Piece(good, lines, rejects, 0, empty)
+
+
+def _lines(
+    table: pa.Table, invalid: Sequence[Any], first: int
+) -> tuple[np.ndarray, list[Reject], int]:
+    """The lines of the rows, which may hold line ends in their values, the rows between them that
+    had not as many values as the header, and how many lines that were."""
+    wrong = np.array([row.number for row in invalid], np.int64) - 1
+    good = np.ones(len(table) + len(wrong), bool)
+    good[wrong] = False
+    heights = np.ones(len(good), np.int64)
+    for column in table.columns:
+        counts = pc.fill_null(pc.count_substring(_one(column), b"\n"), 0)
+        heights[good] += counts.to_numpy(zero_copy_only=False)
+    heights[~good] += np.array([row.text.count("\n") for row in invalid], np.int64)
+    lines = first + np.cumsum(heights) - heights
+    rejects = [
+        Reject(int(line), _wrong_length(row), row.text)
+        for line, row in zip(lines[~good], invalid, strict=True)
+    ]
+    return lines[good], rejects, int(heights.sum())
+
+
+def _wrong_length(row: Any) -> str:
+    counted = f"{row.actual_columns} values for {row.expected_columns} columns"
+    return (
+        f"{counted}; is a quote opened that is never closed?"
+        if row.text.count('"') % 2
+        else counted
+    )
+
+
+def _renumbered(piece: Piece, lines: np.ndarray, first: int) -> Piece:
+    """The same rows, by the lines that they had before others were left out."""
+    rejects = [
+        replace(reject, line=int(lines[reject.line - first]) + first) for reject in piece.rejects
+    ]
+    return replace(piece, lines=lines[piece.lines - first] + first, rejects=rejects)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _decoded(column: pa.Array) -> tuple[pa.Array, list[int]]:

@@ -1,15 +1,11 @@
 """CSV whose rows of another length are no UTF-8 text: Arrow, which gives them as text, can't give
-those.
-
-The file is read once more, each byte as a character (Latin-1), from the row on that is still to
-come.  That takes longer, but every row is given, and with its own bytes.
-"""
+those.  Their block is read once more, each byte as a character (Latin-1)."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 ENCODING = "latin-1"
-Rows = tuple[pa.RecordBatch, list[Any]]  # and the rows of another length that stand among them
-Read = Callable[..., Iterator[Rows]]
 _UNTOLD = re.compile(r"CSV parse error: (Row #\d+: )?Expected ")
 
 
@@ -43,23 +37,7 @@ def untold(handler: object) -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def behind(read: Read, done: int) -> Iterator[Rows]:
-    """What `read(encoding=...)` gives, from the start, behind the first `done` rows."""
-    row = 0  # rows that were read
-    for batch, wrong in read(encoding=ENCODING):
-        known = sum(1 for one in wrong if one.number <= done)
-        gone = max(0, min(done - row, batch.num_rows + len(wrong))) - known
-        row += batch.num_rows + len(wrong)
-        if row > done:
-            rest = batch.slice(gone)
-            columns = list(map(_bytes, rest.columns))
-            yield (
-                pa.RecordBatch.from_arrays(columns, rest.schema.names),
-                list(map(_own, wrong[known:])),
-            )
-
-
-def _own(wrong: Any) -> SimpleNamespace:
+def own(wrong: Any) -> SimpleNamespace:
     """The same row, its bytes as the text they are."""
     return SimpleNamespace(
         number=wrong.number,
@@ -69,6 +47,16 @@ def _own(wrong: Any) -> SimpleNamespace:
     )
 
 
-def _bytes(column: pa.Array) -> pa.Array:
+def recoded(column: pa.Array) -> pa.Array:
     values = (None if v is None else v.decode().encode(ENCODING) for v in column.to_pylist())
     return pa.array(values, pa.binary())
+
+
+def decoded_lines(block: bytes) -> pa.Array:
+    """The lines of a block without their ends; bytes that are no text are replaced."""
+    lines = block.removesuffix(b"\n").split(b"\n")
+    column = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary())
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([line.decode(errors="replace") for line in lines], pa.string())

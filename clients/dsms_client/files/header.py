@@ -1,47 +1,91 @@
-"""The first line of a CSV file: its columns, and where the rows begin."""
+"""The line of names that a CSV file begins with, if it does."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import Any
 
 from dsms.errors import UsageError
+from dsms_client.files.options import Options
 from dsms_client.files.source import BOM, FileSource
+
+LONGEST = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`size`: its bytes, `lines`: its lines (names may hold line breaks)."""
+    """The names of the columns; `lines` that are no rows before the first one, and the bytes that
+    were read already behind them."""
 
     names: list[str]
-    size: int
     lines: int
+    rest: bytes
 
 
-def read_header(source: FileSource, delimiter: str) -> Header:
-    """The header.  Raises DS530 if there is none."""
-    with source.binary() as stream:
-        start = len(BOM) if stream.read(len(BOM)) == BOM else 0
-    taken: list[str] = []
-    with source.text("surrogateescape") as lines:
-        try:
-            names = next(csv.reader(_noted(lines, taken), delimiter=delimiter, strict=True), None)
-        except csv.Error as problem:
+def read_header(
+    source: FileSource,
+    stream: Any,
+    block: int,
+    delimiter: str,
+    options: Options,
+    columns: Sequence[str],
+) -> Header:
+    """The names.  Raises DS530 if there are none."""
+    start, over = b"", False
+    while True:
+        part = stream.read(block)
+        start, over = start + part, not part
+        if len(start) >= 8 or b"\n" in start or over:
+            break
+    source.judge(start)
+    start = start.removeprefix(BOM)
+    skipped, before = 0, 0
+    while options.skip and start.startswith(options.skip.encode(), before) and b"\n" in start:
+        before, skipped = start.index(b"\n", before) + 1, skipped + 1
+    start = start[before:]
+    while True:
+        found = _first_row(source, start, delimiter, over)
+        if found is not None:
+            break
+        part = stream.read(block)
+        start, over = start + part, not part
+    names, size, lines = found
+    if options.names is None:
+        if not names:
+            begins = "begins with an empty line" if start else "is empty"
             raise UsageError(
-                "DS530", f"cannot read the header of {source.path}: {problem}"
-            ) from None
-    if not names:
-        begins = f"{source.path} begins with an empty line" if taken else f"{source.path} is empty"
-        raise UsageError("DS530", f"{begins}, it should begin with a line of column names")
-    head = "".join(taken)
+                "DS530", f"{source.name} {begins}, it should begin with a line of column names"
+            )
+        return Header(names, skipped + lines, start[size:])
+    given = list(options.names or columns)
+    more = [f"column{i}" for i in range(len(given) + 1, len(names) + 1)]
+    return Header((given + more)[: max(len(names), 1)], skipped, start)
+
+
+def _first_row(
+    source: FileSource, start: bytes, delimiter: str, over: bool
+) -> tuple[list[str], int, int] | None:
+    """Its values, bytes and lines; None if more has to be read."""
+    taken: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in io.StringIO(start.decode("utf-8", "surrogateescape"), newline=""):
+            taken.append(line)
+            yield line
+
+    try:
+        names = next(csv.reader(noted(), delimiter=delimiter, strict=True), [])
+    except csv.Error as problem:
+        if not over and len(start) < LONGEST:
+            return None
+        message = f"cannot read the header of {source.name}: {problem}"
+        raise UsageError("DS530", message) from None
+    head = "".join(taken).encode("utf-8", "surrogateescape")
+    if len(head) >= len(start) and not over:
+        return None
     with source.guarded():
-        size = start + len(head.encode("utf-8", "surrogateescape").decode().encode())
-    return Header(names, size, sum(line.count("\n") or 1 for line in taken))
-
-
-def _noted(lines: IO[str], taken: list[str]) -> Iterator[str]:
-    for line in lines:
-        taken.append(line)
-        yield line
+        head.decode()
+    return names, len(head), sum(line.count("\n") or 1 for line in taken)

@@ -1,4 +1,5 @@
-"""JSON lines: an object per line, its keys are column names in any case.
+"""JSON lines: an object per line, its keys are column names in any case; ``a.b`` is the key b of
+the object a.  Or an array of objects, or objects over several lines.
 
 A block of lines is parsed by Arrow as a whole; a block in which something is unusual is parsed line
 by line, and its values are read as the text that stands in the file, so no number passes through a
@@ -10,7 +11,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,11 @@ import pyarrow.json
 
 from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
+from dsms_client.files import json_array, nested
+from dsms_client.files.blocks import blocks
+from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
-from dsms_client.files.source import FileSource
+from dsms_client.files.source import BOM, HEAD, FileSource
 from dsms_client.files.text import convert, reason, suspects
 
 BLOCK = 4 << 20
@@ -29,57 +34,76 @@ _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
 
 def read(
-    source: FileSource, columns: Sequence[Column], renamed: dict[str, str], unit: str | None = None
+    source: FileSource, columns: Sequence[Column], renamed: dict[str, str], options: Options
 ) -> tuple[Mapping, Pieces]:
-    """How columns match (judged by the first line), and the pieces.  Raises DS530, DS532."""
-    with source.text() as lines:
-        first = next((line for line in lines if line.strip()), None)
-    if first is None:  # no rows, as the shell writes them
-        return Mapping(tuple(columns), tuple(name for name, _ in columns), ()), iter(())
+    """How columns match (judged by how the file begins), and the pieces.  Raises DS530, DS532."""
+    head = source.head(HEAD)
+    source.judge(head[:8])
+    head = head.removeprefix(BOM).lstrip()
+    if not head:  # no rows, as the shell writes them
+        return Mapping(tuple(columns), tuple((name,) for name, _ in columns), ()), iter(())
+    array = is_array(source.kind, head)
+    first = json_array.first(head) if array else head.splitlines()[0].decode(errors="replace")
     try:
         keys = json.loads(first)
         assert isinstance(keys, dict)
     except (ValueError, AssertionError, RecursionError):
         raise UsageError(
             "DS530",
-            f"{source.path} does not begin with a JSON object",
-            hint="JSON lines: one object per line",
+            f"{source.name} does not begin with a JSON object",
+            hint="JSON lines: one object per line; or an array of objects in a .json file",
         ) from None
-    # a line that says one twice is rejected, not the file
-    different = {key.casefold(): key for key in keys}
-    mapping = map_columns(list(different.values()), columns, renamed)
+    more = json_array.elements(head) if array else head.splitlines()[1:]
+    names = nested.names_of(keys, more)
+    mapping = replace(map_columns(names, columns, renamed), options=options)
+    top = {name.partition(".")[0] for name in mapping.used} | set(mapping.used)
+    unused = tuple(key for key in mapping.unused if key in keys and key not in top)
+    mapping = replace(mapping, unused=unused)
     asked = {name.casefold(): key for name, key in renamed.items()}
-    return mapping, _pieces(
-        source, _Reader(columns, [asked.get(n.casefold(), n) for n, _ in columns], list(keys), unit)
-    )
+    wanted = [
+        parts[0] if parts and parts[0].casefold() != n.casefold() else asked.get(n.casefold(), n)
+        for (n, _), parts in zip(columns, mapping.source, strict=True)
+    ]
+    reader = _Reader(columns, wanted, list(keys), options)
+    return mapping, _array_pieces(source, reader) if array else _pieces(source, reader)
+
+
+def is_array(kind: str, head: bytes) -> bool:
+    """Whether objects stand in an array, or over several lines, in what begins so."""
+    if head.startswith(b"["):
+        return kind == "json"
+    return kind == "json" and head.splitlines()[0].strip() == b"{"
 
 
 def _pieces(source: FileSource, reader: _Reader) -> Pieces:
     line = 1
-    for block in _blocks(source):
-        piece = reader.whole(block, line) or reader.by_line(block, line)
-        piece.done = source.position()
-        line += len(block.splitlines()) if _has_lone_returns(block) else block.count(b"\n")
-        yield piece
+    with source.binary() as stream:
+        for block in blocks(stream, BLOCK, None, source.name, limited=False):
+            if line == 1:
+                block = block.removeprefix(BOM)
+            if not block.strip():
+                line += block.count(b"\n")
+                continue
+            block = block if block.endswith((b"\n", b"\r")) else block + b"\n"
+            piece = reader.whole(block, line) or reader.by_line(block, line)
+            piece.done = source.position()
+            line += len(block.splitlines()) if _has_lone_returns(block) else block.count(b"\n")
+            yield piece
+
+
+def _array_pieces(source: FileSource, reader: _Reader) -> Pieces:
+    with source.binary() as stream:
+        for block, numbers in json_array.read(stream, BLOCK, source.name):
+            piece = reader.whole(block, 0) or reader.by_line(block, 0)
+            rejects = [replace(r, line=int(numbers[r.line])) for r in piece.rejects]
+            yield replace(
+                piece, lines=numbers[piece.lines], rejects=rejects, done=source.position()
+            )
 
 
 def _has_lone_returns(block: bytes) -> bool:
     """Whether some lines end in a carriage return alone, which is no row's end for Arrow."""
     return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
-
-
-def _blocks(source: FileSource) -> Iterator[bytes]:
-    """Whole lines, about BLOCK bytes at a time."""
-    with source.binary() as stream:
-        rest = b""
-        while data := stream.read(BLOCK):
-            data = rest + data
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if cut:
-                yield data[:cut]
-        if rest.strip():
-            yield rest + b"\n"
 
 
 class _Reader:
@@ -91,9 +115,10 @@ class _Reader:
         columns: Sequence[Column],
         wanted: Sequence[str],
         keys: Sequence[str],
-        unit: str | None,
+        options: Options,
     ) -> None:
-        self._columns, self._wanted, self._unit = columns, wanted, unit
+        self._columns, self._wanted, self._options = columns, wanted, options
+        self._paths = {key: place for place, key in enumerate(wanted) if "." in key}
         folded = {key.casefold(): key for key in keys}
         self._spelled = [key if key in keys else folded.get(key.casefold(), key) for key in wanted]
         self._schema = pa.schema(
@@ -107,9 +132,10 @@ class _Reader:
         for place, key in enumerate(wanted):
             self._folded.setdefault(key.casefold(), []).append(place)
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
+        self._simple = self._simple and not self._paths
 
     def _read_as(self, sql: str) -> pa.DataType:
-        if sql == "TIMESTAMP" and self._unit is not None:
+        if sql == "TIMESTAMP" and self._options.unit is not None:
             return _COUNTS
         return pa.string() if sql in ("TIMESTAMP", "INTERVAL", "BYTES") else arrow_type(sql)
 
@@ -136,7 +162,7 @@ class _Reader:
         for field, (_, sql) in zip(self._schema, self._columns, strict=True):
             array = table.column(field.name).combine_chunks()
             if field.type != arrow_type(sql):
-                array, bad = convert(array.cast(pa.string()), sql, self._unit)
+                array, bad = convert(array.cast(pa.string()), sql, self._options)
                 if len(bad):
                     return None
             if sql == "FLOAT":
@@ -207,11 +233,10 @@ class _Reader:
                     bad.setdefault(i, f"{name}: {_json(value)} is not {sql}")
                     values[i] = None
             texts = pa.array([_text(value) for value in values], pa.string())
-            array, wrong = convert(texts, sql, self._unit)
+            array, wrong = convert(texts, sql, self._options)
             for i in wrong.tolist():
-                bad.setdefault(
-                    i, f"{name}: {_json(values[i])} is not {sql}{reason(texts[i].as_py(), sql)}"
-                )
+                why = reason(texts[i].as_py(), sql, self._options)
+                bad.setdefault(i, f"{name}: {_json(values[i])} is not {sql}{why}")
             arrays.append(array)
         return bad, arrays
 
@@ -241,6 +266,9 @@ class _Reader:
                 raise ValueError(f"{self._columns[place][0]} is given twice, {twice}")
             taken[place] = key
             row[place] = value
+        for path, place in self._paths.items():
+            if place not in taken:
+                row[place] = nested.value(found, path)
         return row
 
     def _place(self, key: str) -> int | None:

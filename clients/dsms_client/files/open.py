@@ -1,4 +1,4 @@
-"""The reader that fits a file's name."""
+"""The reader that fits a file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from dsms.errors import UsageError
+from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column, Mapping, Pieces
-from dsms_client.files.source import NULLS, FileSource
+from dsms_client.files.source import FileSource
 from dsms_client.files.text import NO_UNIT, no_unit
 
 
@@ -16,31 +17,38 @@ def read(
     source: FileSource,
     columns: Sequence[Column],
     renamed: dict[str, str],
-    nulls: Sequence[str] = NULLS,
-    delimiter: str | None = None,
+    options: Options | None = None,
     rows: int = 50_000,
-    unit: str | None = None,
 ) -> tuple[Mapping, Pieces]:
-    """How the file's columns match the stream's, and its pieces; `unit` is that of numbers that are
-    instants.
+    """How the file's columns match the stream's, and its pieces (of Parquet at most `rows` rows
+    each).  `options`: None for those of the source.
 
     Raises DS530, DS532; and DS503 (perhaps with the first piece) if a unit is needed and not
     given."""
+    options = source.options if options is None else options
     match source.kind:
         case "csv" | "tsv":
             from dsms_client.files import csvfile
 
-            delimiter = delimiter or ("\t" if source.kind == "tsv" else ",")
-            mapping, pieces = csvfile.read(source, columns, renamed, nulls, delimiter, unit)
-        case "parquet" | "pq":
+            mapping, pieces = csvfile.read(source, columns, renamed, options)
+        case "zeek":
+            from dsms_client.files import zeekfile
+
+            mapping, pieces = zeekfile.read(source, columns, renamed, options)
+        case "apache" | "lines":
+            from dsms_client.files import linesfile
+
+            mapping, pieces = linesfile.read(source, columns, renamed, options)
+        case "parquet":
             from dsms_client.files import parquetfile
 
-            mapping, pieces = parquetfile.read(source, columns, renamed, rows, unit)
+            mapping, pieces = parquetfile.read(source, columns, renamed, rows, options)
         case _:
             from dsms_client.files import jsonfile
 
-            mapping, pieces = jsonfile.read(source, columns, renamed, unit)
-    return mapping, _guarded(source, pieces if unit else _with_units(pieces))
+            mapping, pieces = jsonfile.read(source, columns, renamed, options)
+    known = mapping.options.unit
+    return mapping, _guarded(source, pieces if known else _with_units(pieces))
 
 
 def _guarded(source: FileSource, pieces: Pieces) -> Pieces:
@@ -49,7 +57,7 @@ def _guarded(source: FileSource, pieces: Pieces) -> Pieces:
         try:
             yield from pieces
         except pa.ArrowException as problem:
-            raise UsageError("DS530", f"cannot read {source.path}: {problem}") from None
+            raise UsageError("DS530", f"cannot read {source.name}: {problem}") from None
 
 
 def _with_units(pieces: Pieces) -> Pieces:

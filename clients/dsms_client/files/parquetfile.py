@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,18 @@ import pyarrow.types as kinds
 
 from dsms.errors import UsageError
 from dsms.untrusted.types import check_schema
-from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
-from dsms_client.files.source import FileSource
+from dsms_client.files.options import Options
+from dsms_client.files.pieces import (
+    Column,
+    Mapping,
+    Piece,
+    Pieces,
+    Reject,
+    map_columns,
+    note,
+    texts_of,
+)
+from dsms_client.files.source import STDIN, FileSource
 from dsms_client.files.text import convert, no_unit, reason, suspects
 
 
@@ -21,31 +32,35 @@ def read(
     columns: Sequence[Column],
     renamed: dict[str, str],
     rows: int,
-    unit: str | None = None,
+    options: Options,
 ) -> tuple[Mapping, Pieces]:
     """How columns match, and the pieces of at most `rows` rows.  Raises DS503, DS532, DS530."""
     try:
-        file = pyarrow.parquet.ParquetFile(source.path)
-        mapping = map_columns(file.schema_arrow.names, columns, renamed)
-        check_schema(
-            pa.schema([file.schema_arrow.field(s) for s in mapping.source if s is not None])
-        )
+        file = open_parquet(source)
+        mapping = replace(map_columns(file.schema_arrow.names, columns, renamed), options=options)
+        check_schema(pa.schema([file.schema_arrow.field(s) for s in mapping.used]))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
         raise UsageError("DS530", f"cannot read {source.path} as Parquet: {problem}") from None
-    _check_units(file.schema_arrow, mapping, unit)
-    return mapping, _pieces(file, source, mapping, rows, unit)
+    _check_units(file.schema_arrow, mapping)
+    return mapping, _pieces(file, source, mapping, rows)
 
 
-def _check_units(schema: pa.Schema, mapping: Mapping, unit: str | None) -> None:
+def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:
+    """The file; standard input, and what is compressed as a whole, is held in memory."""
+    if source.path != STDIN and source.packed is None:
+        return pyarrow.parquet.ParquetFile(source.path)
+    with source.binary() as stream:
+        parts = iter(lambda: stream.read(1 << 20), b"")
+        return pyarrow.parquet.ParquetFile(pa.BufferReader(b"".join(parts)))
+
+
+def _check_units(schema: pa.Schema, mapping: Mapping) -> None:
     """Raises DS503 for numbers that are instants of no known unit."""
-    for (name, sql), source in zip(mapping.columns, mapping.source, strict=True):
-        if (
-            source is not None
-            and sql == "TIMESTAMP"
-            and unit is None
-            and _is_number(schema.field(source).type)
-        ):
-            raise no_unit(name, str(schema.field(source).type))
+    for (name, sql), parts in zip(mapping.columns, mapping.source, strict=True):
+        if sql == "TIMESTAMP" and mapping.options.unit is None and len(parts) == 1:
+            kind = schema.field(parts[0]).type
+            if _is_number(kind):
+                raise no_unit(name, str(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -58,21 +73,16 @@ def _pieces(
     source: FileSource,
     mapping: Mapping,
     rows: int,
-    unit: str | None,
 ) -> Pieces:
-    pairs = [
-        (n, t, s)
-        for (n, t), s in zip(mapping.columns, mapping.source, strict=True)
-        if s is not None
-    ]
+    pairs = [(n, t, s) for (n, t), s in zip(mapping.columns, mapping.source, strict=True) if s]
     total, seen = max(file.metadata.num_rows, 1), 0
     with file:
-        for batch in file.iter_batches(rows, columns=[s for _, _, s in pairs]):
+        for batch in file.iter_batches(rows, columns=mapping.used):
             lines = np.arange(seen + 1, seen + 1 + batch.num_rows)
             seen += batch.num_rows
             batch.validate(full=True)
             bad: dict[int, str] = {}
-            arrays = [_column(batch.column(s), n, t, unit, bad) for n, t, s in pairs]
+            arrays = [_column(_joined(batch, s), n, t, mapping.options, bad) for n, t, s in pairs]
             named = pa.RecordBatch.from_arrays(arrays, [n for n, _, _ in pairs])
             rejects = [Reject(int(lines[i]), why, "") for i, why in sorted(bad.items())]
             if bad:
@@ -81,12 +91,20 @@ def _pieces(
             yield Piece(named, lines, rejects, source.size * seen // total)
 
 
+def _joined(batch: pa.RecordBatch, parts: Sequence[str]) -> pa.Array:
+    """A column of the file, or the texts of several."""
+    if len(parts) == 1:
+        return batch.column(parts[0])
+    texts = {part: batch.column(part).cast(pa.string()) for part in parts}
+    return texts_of(texts, parts, batch.num_rows)
+
+
 def _column(
-    array: pa.Array, name: str, sql: str, unit: str | None, bad: dict[int, str]
+    array: pa.Array, name: str, sql: str, options: Options, bad: dict[int, str]
 ) -> pa.Array:
     """A column as it is sent, the rows that have no such value noted in `bad`."""
     if sql == "TIMESTAMP":
-        return _instants(array, name, unit, bad)
+        return _instants(array, name, options, bad)
     if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
         return _floats(array, name, bad)
     return array
@@ -101,7 +119,7 @@ def _floats(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
     return floats
 
 
-def _instants(array: pa.Array, name: str, unit: str | None, bad: dict[int, str]) -> pa.Array:
+def _instants(array: pa.Array, name: str, options: Options, bad: dict[int, str]) -> pa.Array:
     """Numbers and text as instants, the rows that have none noted in `bad`; other columns as they
     are."""
     if kinds.is_dictionary(array.type):
@@ -114,11 +132,6 @@ def _instants(array: pa.Array, name: str, unit: str | None, bad: dict[int, str])
     if not text and not _is_number(array.type):
         return array
     texts = array.cast(pa.string())
-    found, wrong = convert(texts, "TIMESTAMP", unit)
-    for row in wrong.tolist():
-        bad.setdefault(
-            row,
-            f"{name}: {texts[row].as_py()!r} is not "
-            f"TIMESTAMP{reason(texts[row].as_py(), 'TIMESTAMP')}",
-        )
+    found, wrong = convert(texts, "TIMESTAMP", options)
+    note(bad, wrong, texts, name, "TIMESTAMP", options)
     return found

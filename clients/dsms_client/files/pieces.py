@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dsms.errors import UsageError
 from dsms_client.columns import arrow_type
+from dsms_client.files.options import Options
 from dsms_client.files.text import convert, reason
 
 Column = tuple[str, str]  # name and SQL type
@@ -41,60 +44,74 @@ Pieces = Iterator[Piece]
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Which column of the file feeds which of the stream; `missing` ones are NULL, `unused` ones
-    are left out.  `unit`: of numbers that are instants."""
+    """Which columns of the file feed which of the stream (several: their texts, a blank between
+    them); `missing` ones are NULL, `unused` ones are left out."""
 
     columns: tuple[Column, ...]
-    source: tuple[str | None, ...]  # file column for each
+    source: tuple[tuple[str, ...], ...]  # file columns for each
     unused: tuple[str, ...]
-    unit: str | None = None
+    options: Options = field(default_factory=Options)
 
     @property
     def missing(self) -> list[str]:
-        return [c for (c, _), s in zip(self.columns, self.source, strict=True) if s is None]
+        return [c for (c, _), s in zip(self.columns, self.source, strict=True) if not s]
 
     @property
     def used(self) -> list[str]:
-        return [s for s in self.source if s is not None]
+        """The columns of the file that are read, each once."""
+        return list(dict.fromkeys(name for parts in self.source for name in parts))
 
 
 def map_columns(
     header: Sequence[str], columns: Sequence[Column], renamed: dict[str, str]
 ) -> Mapping:
-    """Match a file's header with a stream's columns: a name as it is written, else in any case;
-    `renamed` maps stream columns to file columns.
+    """Match a file's header with a stream's columns: a name as it is written, else in any case,
+    else with `_` for what a name without quotes can't have (``id.orig_h`` is ``id_orig_h``);
+    `renamed` maps stream columns to file columns, or to several: ``date+time``.
 
     Raises DS532 if no column fits, a renamed one is not there, or one that is wanted is there
     several times, be it in another case.
     """
     wanted = {k.casefold(): v for k, v in renamed.items()}
-    source = []
+    asked_for = {part for text in renamed.values() for part in parts_of(text, header)}
+    source: list[tuple[str, ...]] = []
     for name, _ in columns:
         asked = wanted.pop(name.casefold(), None)
-        taken = {other for other, _ in columns if other != name} | set(renamed.values())
-        found = (
-            _named(asked, header)
-            if asked
-            else _the_one(name, [h for h in header if h not in taken])
-        )
-        if asked is not None and found is None:
-            raise UsageError(
-                "DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}"
-            )
-        source.append(found)
+        if asked is not None:
+            source.append(tuple(_there(part, header) for part in parts_of(asked, header)))
+            continue
+        taken = {other for other, _ in columns if other != name} | asked_for
+        found = _the_one(name, [h for h in header if h not in taken])
+        source.append(() if found is None else (found,))
     if wanted:
         known = ", ".join(n for n, _ in columns)
         raise UsageError(
             "DS532", f"the stream has no column {', '.join(wanted)}", hint=f"it has {known}"
         )
-    if all(name is None for name in source):
+    if not any(source):
         known = ", ".join(n for n, _ in columns)
         raise UsageError(
             "DS532",
             f"no column of the file ({', '.join(header)}) is one of the stream's ({known})",
-            hint="name them in the header, or use --map stream_column=file_column",
+            hint="name them in the header, or use --map stream_column=file_column; a file without "
+            "a line of names needs --no-header",
         )
-    return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in source))
+    used = {name for parts in source for name in parts}
+    return Mapping(tuple(columns), tuple(source), tuple(h for h in header if h not in used))
+
+
+def parts_of(text: str, header: Sequence[str]) -> list[str]:
+    """The columns that ``date+time`` names, unless one is called so."""
+    return [text] if text in header else [part.strip() for part in text.split("+")]
+
+
+def _there(asked: str, header: Sequence[str]) -> str:
+    found = _named(asked, header)
+    if found is None:
+        raise UsageError(
+            "DS532", f"the file has no column {asked}", hint=f"it has {', '.join(header)}"
+        )
+    return found
 
 
 def _named(wanted: str, header: Sequence[str]) -> str | None:
@@ -106,6 +123,8 @@ def _named(wanted: str, header: Sequence[str]) -> str | None:
 def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     folded = wanted.strip().casefold()
     found = [h for h in header if h.strip().casefold() == folded]
+    if not found:
+        found = [h for h in header if plain_name(h) == folded]
     if len(found) > 1:
         raise UsageError(
             "DS532",
@@ -115,28 +134,65 @@ def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
+def plain_name(name: str) -> str:
+    """A name as it can be written without quotes, in small letters."""
+    return re.sub(r"\W+", "_", name.strip()).strip("_").casefold()
+
+
+def texts_of(found: dict[str, pa.Array], parts: Sequence[str], rows: int) -> pa.Array:
+    """The texts (or what Arrow made of them) of a column; NULL where any part of it is."""
+    if not parts:
+        return pa.nulls(rows, arrow_type("STRING"))
+    if len(parts) == 1:
+        return found[parts[0]]
+    return pc.binary_join_element_wise(*(found[part] for part in parts), " ")
+
+
 def typed(
     texts: dict[str, pa.Array], lines: np.ndarray, mapping: Mapping
-) -> tuple[pa.RecordBatch, np.ndarray, list]:
+) -> tuple[pa.RecordBatch, np.ndarray, list[Reject]]:
     """Columns of text (by file column) -> good rows, their lines, rejects."""
     arrays: list[pa.Array] = []
     bad: dict[int, str] = {}
-    for (name, sql), source in zip(mapping.columns, mapping.source, strict=True):
-        if source is None:
-            arrays.append(pa.nulls(len(lines), arrow_type(sql)))
-            continue
-        array, wrong = convert(texts[source], sql, mapping.unit)
+    for (name, sql), parts in zip(mapping.columns, mapping.source, strict=True):
+        column = texts_of(texts, parts, len(lines))
+        array, wrong = convert(column, sql, mapping.options)
         arrays.append(array)
-        for at in wrong.tolist():
-            text = texts[source][at].as_py()
-            bad.setdefault(at, f"{name}: {text!r} is not {sql}{reason(text, sql)}")
-    rejects = [Reject(int(lines[i]), why, _line(texts, i)) for i, why in sorted(bad.items())]
+        note(bad, wrong, column, name, sql, mapping.options)
+    rejects: list[Reject] = []
     batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in mapping.columns])
     if bad:
-        good = np.setdiff1d(np.arange(len(lines)), list(bad))
+        at = np.array(sorted(bad), np.int64)
+        whole = _whole_lines(texts, at)
+        rejects = [
+            Reject(line, bad[i], text)
+            for line, i, text in zip(lines[at].tolist(), at.tolist(), whole, strict=True)
+        ]
+        good = np.delete(np.arange(len(lines)), at)
         batch, lines = batch.take(pa.array(good)), lines[good]
     return batch, lines, rejects
 
 
-def _line(texts: dict[str, pa.Array], at: int) -> str:
-    return ",".join("" if (v := column[at].as_py()) is None else v for column in texts.values())
+def note(
+    bad: dict[int, str],
+    wrong: np.ndarray,
+    texts: pa.Array,
+    name: str,
+    sql: str,
+    options: Options,
+) -> None:
+    """Say of each of these rows, unless something was said before, what is wrong with its value."""
+    if not len(wrong):
+        return
+    said: dict[str, str] = {}
+    for at, text in zip(wrong.tolist(), texts.take(pa.array(wrong)).to_pylist(), strict=True):
+        if at in bad:
+            continue
+        if text not in said:
+            said[text] = f"{name}: {text!r} is not {sql}{reason(text, sql, options)}"
+        bad[at] = said[text]
+
+
+def _whole_lines(texts: dict[str, pa.Array], at: np.ndarray) -> list[str]:
+    columns = [column.take(pa.array(at)).fill_null("").to_pylist() for column in texts.values()]
+    return [",".join(row) for row in zip(*columns, strict=True)]

@@ -6,21 +6,23 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from dsms.errors import UsageError
-from dsms_client.files.send import LoadJob, Outcome, Sender, finish, open_file
+from dsms.errors import DsmsError
+from dsms_client.files.ahead import Ahead
+from dsms_client.files.send import LoadJob, Outcome, Sender, finish, open_files
+from dsms_client.files.timecolumn import instants_of, time_column
+from dsms_client.results import IngestReport
 
 if TYPE_CHECKING:
     from dsms_client.aio import AsyncClient
     from dsms_client.files.report import Reporter
 
 STEP = 0.02  # seconds of our time whose rows are sent together
-TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +34,50 @@ class Pace:
     column: str | None = None
 
 
-async def replay(client: AsyncClient, job: LoadJob, reporter: Reporter, pace: Pace) -> Outcome:
-    """Send everything, paced.  Raises DS530, DS532, DS533 and whatever the server says."""
-    began = time.perf_counter()
-    name, pieces = await open_file(client, job, reporter)
-    column, unit = await _time_column(client, name, pace.column)
-    wheel, rows = _Wheel(pace.speed), 0
-    async with Sender(client, name, reporter) as sender:
-        for piece in pieces:
-            reporter.piece(piece)
-            instants = _instants(piece.batch, column, unit)
-            for start, stop in cuts(instants, pace.speed):
-                await wheel.wait_for(int(instants[start]))
-                await sender.send(piece.batch.slice(start, stop - start), piece.lines[start:])
-                rows += stop - start
-                reporter.progress(piece.done, rows)
-        report = await finish(client, job, name, sender)
-    reporter.summary(name, report, rows, time.perf_counter() - began)
+async def replay(
+    client: AsyncClient, jobs: Sequence[LoadJob], reporter: Reporter, pace: Pace
+) -> Outcome:
+    """Send everything, paced, all jobs on one clock; each is of a stream of its own, whose files
+    are merged.  Raises DS530, DS532, DS533 and whatever the server says."""
+    wheel = _Wheel(pace.speed, len(jobs))
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(
+                    _replayed(client, replace(job, merge=True), reporter, pace, wheel)
+                )
+                for job in jobs
+            ]
+    except* DsmsError as problems:
+        raise problems.exceptions[0] from None
+    report = sum((task.result() for task in tasks), IngestReport())
     return Outcome(report, reporter.rejected)
+
+
+async def _replayed(
+    client: AsyncClient, job: LoadJob, reporter: Reporter, pace: Pace, wheel: _Wheel
+) -> IngestReport:
+    began = time.perf_counter()
+    name, pieces, live = await open_files(client, job, reporter)
+    column, unit = await time_column(client, name, pace.column)
+    rows, enough = 0, False
+    wheel_for = wheel.waiter()
+    async with Ahead(pieces, live) as ahead, Sender(client, name, reporter, job) as sender:
+        async for piece in ahead:
+            reporter.piece(piece)
+            if piece.batch.num_rows:
+                instants = instants_of(piece.batch, column, unit)
+                for start, stop in cuts(instants, pace.speed):
+                    await wheel_for(int(instants[start]))
+                    await sender.send(piece.batch.slice(start, stop - start), piece.lines[start:])
+                    rows += stop - start
+                    reporter.progress(piece.done, rows)
+            if enough := reporter.has_enough(job.max_rejects):
+                break
+        await wheel_for(None)
+        report = await finish(client, job, name, sender, enough)
+    reporter.summary(name, report, rows, time.perf_counter() - began)
+    return report
 
 
 def cuts(instants: np.ndarray, speed: float) -> list[tuple[int, int]]:
@@ -66,56 +94,38 @@ def cuts(instants: np.ndarray, speed: float) -> list[tuple[int, int]]:
 
 
 class _Wheel:
-    """Waits until an instant of the file has come on the accelerated clock; the first one comes at
-    once."""
+    """Waits until an instant of the files has come on the accelerated clock; the first one of all
+    comes at once."""
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, files: int) -> None:
         self._speed = speed
+        self._missing = files  # that have not said yet when they begin
+        self._all = asyncio.Event()
         self._first: int | None = None
         self._began = 0.0
 
-    async def wait_for(self, instant: int) -> None:
-        if self._first is None:
-            self._first, self._began = instant, time.monotonic()
-        due = self._began + (instant - self._first) / 1e6 / self._speed
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+    def waiter(self) -> Callable[[int | None], Awaitable[None]]:
+        """For one file: waits for an instant; None: it has none (more)."""
+        begun = False
 
+        async def wait_for(instant: int | None) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._begins(instant)
+            if instant is None:
+                return
+            await self._all.wait()
+            assert self._first is not None
+            due = self._began + (instant - self._first) / 1e6 / self._speed
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
 
-async def _time_column(client: AsyncClient, stream: str, wanted: str | None) -> tuple[str, str]:
-    """The column to pace by, and its unit.  Raises DS533 if there is none."""
-    described = await client.query(f'DESCRIBE "{stream}"')
-    notes = {row[0]: (row[3] or "") for row in described.rows}
-    units = {
-        name: note.rpartition(" in ")[2]
-        for name, note in notes.items()
-        if note.startswith("event time in ")
-    }
-    if wanted is None:
-        found = [name for name, note in notes.items() if note.startswith("event time")]
-    else:
-        found = [name for name in notes if name.casefold() == wanted.casefold()]
-    if not found:
-        what = (
-            f"{stream} has no column {wanted}"
-            if wanted
-            else f"{stream} is stamped on arrival: it has no event time"
-        )
-        raise UsageError("DS533", what, hint=f"give one with --time-column: {', '.join(notes)}")
-    return found[0], units.get(found[0], "us")
+        return wait_for
 
-
-def _instants(batch: pa.RecordBatch, column: str, unit: str) -> np.ndarray:
-    """Microseconds since the epoch of each row; NULLs count as the row before."""
-    if column not in batch.schema.names:
-        raise UsageError("DS533", f"the file has no column for {column}")
-    array = batch.column(column)
-    if pa.types.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
-    if pa.types.is_temporal(array.type):
-        array, unit = array.cast(pa.int64()), "us"
-    if not pa.types.is_integer(array.type):
-        raise UsageError("DS533", f"column {column} has no instants but {array.type}")
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
-    values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    before = np.maximum.accumulate(np.where(valid, np.arange(len(values)), 0))
-    return (values[before] * TICKS[unit]).astype(np.int64)
+    def _begins(self, instant: int | None) -> None:
+        if instant is not None:
+            self._first = instant if self._first is None else min(self._first, instant)
+        self._missing -= 1
+        if not self._missing:
+            self._began = time.monotonic()
+            self._all.set()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO, Any
 
@@ -12,10 +14,13 @@ import numpy as np
 
 from dsms.errors import UsageError
 from dsms_client.files.pieces import Piece, Reject
+from dsms_client.files.several import PER_FILE
+from dsms_client.files.source import FileSource
 from dsms_client.results import IngestReport
 from dsms_client.visible import prose
 
 _PLACE = re.compile(r"(?<=: )row (\d+)(?=: )")  # in what the server says of refused rows
+MOST = 10_000  # rejects after which a load stops unless it is told otherwise
 SHOWN = 20  # rejected lines printed; the rest is counted
 
 
@@ -29,6 +34,8 @@ class Reporter:
         self._writer: Any = None
         self._bar: Any = None
         self._task: Any = None
+        self._paths: list[str] = []
+        self._noted: set[str] = set()
         self.rejected = 0
         self.empty = 0  # lines that are no rows
 
@@ -50,10 +57,17 @@ class Reporter:
         if self._file is not None:
             self._file.close()
 
-    def begin(self, name: str, size: int) -> None:
-        """Show a bar for `size` bytes, on a terminal."""
-        if self._quiet or not sys.stderr.isatty():
-            return
+    def begin(self, paths: Sequence[str]) -> int:
+        """These files are read: the number of the first one.  Shows a bar on a terminal."""
+        first = len(self._paths)
+        self._paths += paths
+        if not self._quiet and not first and sys.stderr.isatty():
+            self._show_bar(paths)
+        return first
+
+    def _show_bar(self, paths: Sequence[str]) -> None:
+        name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+        size = os.path.getsize(paths[0]) if len(paths) == 1 and os.path.exists(paths[0]) else None
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -68,6 +82,42 @@ class Reporter:
         self._task = self._bar.add_task(name, total=size, rows=0)
         self._bar.start()
 
+    def file(self, number: int, source: FileSource) -> None:
+        """That file is read now."""
+        if self._bar is not None and len(self._paths) > 1:
+            self._bar.update(self._task, description=source.name)
+
+    def path(self, place: int) -> str:
+        """The file that a line is of."""
+        return self._paths[place // PER_FILE]
+
+    def place(self, place: int) -> str:
+        """A line for people; with its file, if there are several."""
+        number, line = divmod(place, PER_FILE)
+        return f"{self._paths[number]} line {line}" if len(self._paths) > 1 else f"line {line}"
+
+    def _cell(self, place: int) -> int | str:
+        number, line = divmod(place, PER_FILE)
+        return f"{self._paths[number]}:{line}" if len(self._paths) > 1 else line
+
+    def has_enough(self, most: int | None) -> bool:
+        """Whether there were more than so many rejects, or as many as are told if nothing is said;
+        says so."""
+        limit = most if most is not None else (MOST if self._writer is None else None)
+        if limit is None or self.rejected <= limit:
+            return False
+        self.say(
+            f"stopped: more than {limit:,} lines were rejected "
+            "(--max-rejects N allows more, --rejects FILE keeps them)"
+        )
+        return True
+
+    def once(self, line: str) -> None:
+        """A note that is not repeated for the next file."""
+        if line not in self._noted:
+            self._noted.add(line)
+            self.note(line)
+
     def progress(self, done: int, rows: int) -> None:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, rows=rows)
@@ -81,9 +131,9 @@ class Reporter:
         for bad in rejects:
             self.rejected += 1
             if self._writer is not None:
-                self._writer.writerow((bad.line, bad.reason, bad.text))
+                self._writer.writerow((self._cell(bad.line), bad.reason, bad.text))
             elif self.rejected <= SHOWN:
-                self.say(f"line {bad.line}: {bad.reason}")
+                self.say(f"{self.place(bad.line)}: {bad.reason}")
             elif self.rejected == SHOWN + 1:
                 self.say("... and more; --rejects FILE keeps them all")
 
@@ -95,9 +145,11 @@ class Reporter:
             place = _PLACE.search(reason)
             if place is not None and int(place[1]) < len(lines):
                 line = int(lines[int(place[1])])
-                reason = f"{reason[: place.start()]}line {line}{reason[place.end() :]}"
+                reason = f"{reason[: place.start()]}{self.place(line)}{reason[place.end() :]}"
                 if self._writer is not None:
-                    self._writer.writerow((line, f"refused by the server: {reason}", ""))
+                    self._writer.writerow(
+                        (self._cell(line), f"refused by the server: {reason}", "")
+                    )
             reasons.append(reason)
         return replace(report, reasons=tuple(reasons))
 

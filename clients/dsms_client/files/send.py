@@ -1,19 +1,22 @@
-"""Pieces of a file -> a stream, a few batches on their way at any time."""
+"""Pieces of files -> a stream, a few batches on their way at any time."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dsms.errors import DsmsError, UsageError
-from dsms_client.files.open import read
+from dsms_client.files.ahead import Ahead
+from dsms_client.files.options import Options
 from dsms_client.files.pieces import Mapping, Pieces
-from dsms_client.files.source import NULLS, FileSource
+from dsms_client.files.several import PER_FILE, Files, in_turn, merged
+from dsms_client.files.source import STDIN, FileSource
+from dsms_client.files.timecolumn import instants_of, time_column
 from dsms_client.protocol import nearest
 from dsms_client.results import IngestReport
 
@@ -22,20 +25,25 @@ if TYPE_CHECKING:
     from dsms_client.files.report import Reporter
 
 UNDER_WAY = 4  # batches sent and not yet acknowledged
+PATIENCE = 5.0  # seconds for answers once the user has interrupted
 
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """What to load: `renamed` maps columns of the stream to columns of the file."""
+    """What to load: `renamed` maps columns of the stream to columns of the files, which are read
+    one after the other, or `merge`d by time; `first` is the line to begin with; after
+    `max_rejects` it stops."""
 
-    path: str
+    paths: tuple[str, ...]
     stream: str
     renamed: dict[str, str]
-    nulls: list[str] | None = None
-    delimiter: str | None = None
+    options: Options = field(default_factory=Options)
     batch: int = 50_000
-    end: bool = True
-    unit: str | None = None  # of numbers that are instants
+    end: bool = False
+    merge: bool = False
+    follow: bool = False
+    first: int = 0
+    max_rejects: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +60,37 @@ async def load(client: AsyncClient, job: LoadJob, reporter: Reporter) -> Outcome
     """Send everything as fast as the server takes it.  Raises DS530, DS532 and whatever the server
     says."""
     began = time.perf_counter()
-    name, pieces = await open_file(client, job, reporter)
-    rows = 0
-    async with Sender(client, name, reporter) as sender:
-        for piece in pieces:
+    name, pieces, live = await open_files(client, job, reporter)
+    rows, enough = 0, False
+    async with Ahead(pieces, live) as ahead, Sender(client, name, reporter, job) as sender:
+        async for piece in ahead:
             reporter.piece(piece)
             for first in range(0, piece.batch.num_rows, job.batch):
                 await sender.send(piece.batch.slice(first, job.batch), piece.lines[first:])
             rows += piece.batch.num_rows
             reporter.progress(piece.done, rows)
-            await asyncio.sleep(0)
-        report = await finish(client, job, name, sender)
+            if enough := reporter.has_enough(job.max_rejects):
+                break
+        report = await finish(client, job, name, sender, enough)
     reporter.summary(name, report, rows, time.perf_counter() - began)
     return Outcome(report, reporter.rejected)
 
 
-async def finish(client: AsyncClient, job: LoadJob, name: str, sender: Sender) -> IngestReport:
-    """Wait for the last batches; end the stream if asked."""
+async def finish(
+    client: AsyncClient, job: LoadJob, name: str, sender: Sender, enough: bool = False
+) -> IngestReport:
+    """Wait for the last batches; end the stream if asked, and if all was sent."""
     report = await sender.finish()
-    if job.end:
+    if job.end and not enough:
         await client.end(name)
     return report
 
 
-async def open_file(client: AsyncClient, job: LoadJob, reporter: Reporter) -> tuple[str, Pieces]:
-    """The stream's name as declared, and the file's pieces; says which columns are left out or
-    NULL."""
-    source = FileSource(job.path)
+async def open_files(
+    client: AsyncClient, job: LoadJob, reporter: Reporter
+) -> tuple[str, Pieces, bool]:
+    """The stream's name as declared, the files' pieces, and whether they may be waited for; says
+    which columns are left out or NULL."""
     streams = (await client.names())["streams"]
     found = [s for s in streams if s == job.stream] or [
         s for s in streams if s.casefold() == job.stream.casefold()
@@ -86,52 +98,100 @@ async def open_file(client: AsyncClient, job: LoadJob, reporter: Reporter) -> tu
     if not found:
         hint = nearest(job.stream, streams) or f"streams are {', '.join(streams) or 'none yet'}"
         raise UsageError("DS401", f"there is no stream {job.stream}", hint=hint)
-    nulls = tuple(job.nulls) if job.nulls is not None else NULLS
-    mapping, pieces = read(
-        source, streams[found[0]], job.renamed, nulls, job.delimiter, job.batch, job.unit
+    name = found[0]
+    stop = threading.Event() if job.follow else None
+    first = reporter.begin(job.paths)
+    files = Files(
+        job.paths,
+        tuple(streams[name]),
+        job.renamed,
+        job.options,
+        job.batch,
+        lambda number, source, mapping: _tell(number, source, mapping, reporter),
+        reporter.say,
+        stop,
+        first,
     )
-    _tell(mapping, reporter)
-    reporter.begin(job.path, source.size)
-    return found[0], pieces
+    pieces = in_turn(files)
+    if job.merge and len(job.paths) > 1:
+        column, unit = await time_column(client, name, None)
+        pieces = merged(files, lambda batch: instants_of(batch, column, unit))
+    if job.first > 1:
+        pieces = _from_line(pieces, job.first)
+    return name, pieces, job.follow or STDIN in job.paths
 
 
-def _tell(mapping: Mapping, reporter: Reporter) -> None:
+def _from_line(pieces: Pieces, first: int) -> Pieces:
+    """Without what stands before that line."""
+    for piece in pieces:
+        cut = int(np.searchsorted(piece.lines, first))
+        rejects = [reject for reject in piece.rejects if reject.line >= first]
+        yield replace(piece, batch=piece.batch.slice(cut), lines=piece.lines[cut:], rejects=rejects)
+
+
+def _tell(number: int, source: FileSource, mapping: Mapping, reporter: Reporter) -> None:
+    reporter.file(number, source)
     if mapping.missing:
-        reporter.note(f"not in the file, NULL in every row: {', '.join(mapping.missing)}")
+        reporter.once(f"not in the file, NULL in every row: {', '.join(mapping.missing)}")
     if mapping.unused:
-        reporter.note(f"not in the stream, left out: {', '.join(mapping.unused)}")
+        reporter.once(f"not in the stream, left out: {', '.join(mapping.unused)}")
 
 
 class Sender:
-    """Batches in order, at most UNDER_WAY of them unanswered.  Left by an error, it says what has
-    been sent."""
+    """Batches in order, at most UNDER_WAY of them unanswered.  Left by an error, or interrupted, it
+    says what has been sent."""
 
-    def __init__(self, client: AsyncClient, stream: str, reporter: Reporter) -> None:
+    def __init__(self, client: AsyncClient, stream: str, reporter: Reporter, job: LoadJob) -> None:
         self._client = client
         self._stream = stream
         self._reporter = reporter
-        self._tasks: list[asyncio.Task[IngestReport]] = []
+        self._job = job
+        self._tasks: list[tuple[asyncio.Task[IngestReport], int]] = []
         self._report = IngestReport()
+        self._upto = 0  # the last line that is answered for
 
     async def __aenter__(self) -> Sender:
         return self
 
     async def __aexit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if not isinstance(problem, DsmsError):
+        if not isinstance(problem, (DsmsError, asyncio.CancelledError)):
             return
-        with contextlib.suppress(DsmsError):
-            accepted = (await self.finish()).accepted
-            self._reporter.say(
-                f"{accepted:,} rows were accepted before this; {self._stream} is not ended"
-            )
+        patience = PATIENCE if isinstance(problem, asyncio.CancelledError) else None
+        tasks = [task for task, _ in self._tasks]
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+        whole = True  # so far
+        for task, last in self._tasks:
+            good = task.done() and not task.cancelled() and task.exception() is None
+            self._report += task.result() if good else IngestReport()
+            whole = whole and good
+            self._upto = max(self._upto, last) if whole else self._upto
+        for task in tasks:
+            task.cancel()
+        if not tasks and not self._upto and isinstance(problem, DsmsError):
+            return  # nothing was sent
+        self._reporter.say(
+            f"{self._report.accepted:,} rows were accepted before this; {self._stream} is not ended"
+        )
+        if self._upto and not self._job.merge and self._job.paths != (STDIN,):
+            path = self._reporter.path(self._upto)
+            self._reporter.say(f"to go on with {path}: --from-line {self._upto % PER_FILE + 1}")
 
     async def send(self, batch: object, lines: np.ndarray) -> None:
         """Send one batch, whose rows stand in these `lines` of the file; waits while too many are
         unanswered.  Raises what the server says of an earlier one."""
         if len(self._tasks) >= UNDER_WAY:
-            self._report += await self._tasks.pop(0)
-        self._tasks.append(asyncio.create_task(self._ingest(batch, lines)))
+            await self._answered()
+        task = asyncio.create_task(self._ingest(batch, lines))
+        last = int(lines[min(len(lines), batch.num_rows) - 1])  # type: ignore[attr-defined]
+        self._tasks.append((task, last))
         await asyncio.sleep(0)  # let it be written before the next one is read
+
+    async def _answered(self) -> None:
+        task, last = self._tasks[0]
+        self._report += await task
+        self._tasks.pop(0)
+        self._upto = max(self._upto, last)
 
     async def _ingest(self, batch: object, lines: np.ndarray) -> IngestReport:
         report = await self._client.ingest(self._stream, batch)
@@ -139,7 +199,6 @@ class Sender:
 
     async def finish(self) -> IngestReport:
         """The report of everything."""
-        for task in self._tasks:
-            self._report += await task
-        self._tasks.clear()
+        while self._tasks:
+            await self._answered()
         return self._report

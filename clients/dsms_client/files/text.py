@@ -1,9 +1,9 @@
 """Columns of text -> columns of a stream's types, naming the values that are not of their type.
 
-INT (also ``3.0``), DECIMAL and BOOL as usual; FLOAT as the nearest one, but integers only as exact
-ones; TIMESTAMP as `dsms.instants` reads it, or a number where the unit is known; INTERVAL as
-`dsms.lengths` reads it, or an integer count of microseconds; BYTES as ``\\x`` and hex digits, else
-the text's UTF-8.
+INT (also ``3.0``) and DECIMAL as usual, BOOL also as ``T`` and ``F``; FLOAT as the nearest one,
+but integers only as exact ones; TIMESTAMP as `dsms.instants` reads it, in formats that are said, or
+a number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
+microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8.
 """
 
 from __future__ import annotations
@@ -20,36 +20,93 @@ from dsms.errors import UsageError
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
 from dsms.lengths import lengths
 from dsms_client.columns import arrow_type
+from dsms_client.files import times
 from dsms_client.files.counts import NUMBER, UNITS, micros
+from dsms_client.files.options import Options
 
 NO_UNIT = f"a number says no unit: give --time-unit {'|'.join(UNITS)}"
 _WHOLE = 2.0**53  # integers up to here are exact as FLOATs
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_NUMBER = re.compile(NUMBER.strip("^$"))
 _INTEGER = r"^[+-]?[0-9]+$"
 _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column that has gaps
 
 
-def convert(texts: pa.Array, sql: str, unit: str | None = None) -> tuple[pa.Array, np.ndarray]:
-    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions
-    of those.
+# what has another form is not of the type; what has this one may still be too large for it
+_FORMS = {
+    "INT": r"^[+-]?[0-9]+(?:\.0*)?$",
+    "FLOAT": r"(?i)^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$",
+    "DECIMAL": r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$",
+    "BOOL": r"(?i)^(?:true|false|t|f|1|0)$",
+}
+_BYTES = r"^\\x(?:\s*[0-9a-fA-F]{2})*\s*$"
+_LETTERS = r"(?i)^[tf]$"
 
-    `unit` is that of numbers in TIMESTAMP columns; without one no number is an instant."""
+
+def convert(
+    texts: pa.Array,
+    sql: str,
+    options: Options = Options(),  # noqa: B008  (frozen)
+) -> tuple[pa.Array, np.ndarray]:
+    """The column in the physical type of `sql`, NULL where a value is not of it, and the positions
+    of those."""
     kind = sql.partition("(")[0]
     if kind == "STRING":
         return texts, np.empty(0, np.int64)
-    if kind != "BYTES":
-        texts = pc.utf8_trim_whitespace(texts)
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts), arrow_type(sql)), np.empty(0, np.int64)
+    if kind == "BYTES":
+        misformed = pc.invert(pc.match_substring_regex(texts, _BYTES))
+        wrong = pc.and_(pc.starts_with(texts, "\\x"), misformed).fill_null(False)
+        good = pc.if_else(wrong, pa.scalar(None, pa.string()), texts)
+        return _blobs(good), _places(wrong)
+    texts = pc.utf8_trim_whitespace(texts)
+    if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
+        texts = _pointed(texts, options.decimal)
     if kind in ("TIMESTAMP", "INTERVAL"):
-        array = _instants(texts, unit) if kind == "TIMESTAMP" else _lengths(texts)
+        array = _instants(texts, options) if kind == "TIMESTAMP" else _lengths(texts)
         bad = pc.and_(array.is_null(), texts.is_valid()) if array.null_count else None
         return array, np.empty(0, np.int64) if bad is None else _places(bad)
-    found: list[int] = []
-    pieces = _convert(texts, sql, 0, found)
-    array = pa.concat_arrays(pieces) if pieces else pa.array([], arrow_type(sql))
+    return _plain(texts, sql, kind)
+
+
+def _plain(texts: pa.Array, sql: str, kind: str) -> tuple[pa.Array, np.ndarray]:
+    """Numbers and BOOLs."""
+    if kind == "BOOL":
+        texts = _words(texts)
+    try:
+        array, found = _whole(texts, sql), np.empty(0, np.int64)
+    except (pa.ArrowException, ValueError):
+        formed = pc.match_substring_regex(texts, _FORMS[kind])
+        left = pc.if_else(formed, texts, pa.scalar(None, pa.string()))
+        large: list[int] = []
+        array = pa.concat_arrays(_convert(left, sql, 0, large))
+        misformed = np.flatnonzero(~np.asarray(formed.fill_null(True)))
+        found = np.union1d(misformed, np.array(large, np.int64))
     if kind == "FLOAT" and (inexact := _inexact(texts, array)):
-        found = sorted(found + inexact)
+        found = np.union1d(found, np.array(inexact, np.int64))
         array = _without(array, inexact)
-    return array, np.array(found, np.int64)
+    return array, found
+
+
+def _words(texts: pa.Array) -> pa.Array:
+    """``T`` and ``F`` as Arrow reads them."""
+    letters = pc.match_substring_regex(texts, _LETTERS).fill_null(False)
+    if not pc.any(letters, min_count=0).as_py():
+        return texts
+    words = pc.if_else(pc.equal(pc.utf8_upper(texts), "T"), "true", "false")
+    return pc.if_else(letters, words, texts)
+
+
+def _pointed(texts: pa.Array, decimal: str) -> pa.Array:
+    """Numbers with a decimal comma, and points or no-break spaces between thousands, as others
+    write them; what has a point elsewhere is no number."""
+    thousands = r"^([+-]?[0-9]{1,3})((?:[.\x{00A0}\x{202F}'][0-9]{3})+)(,[0-9]*)?$"
+    grouped = pc.match_substring_regex(texts, thousands).fill_null(False)
+    if pc.any(grouped, min_count=0).as_py():
+        bare = pc.replace_substring_regex(texts, r"[.\x{00A0}\x{202F}']", "")
+        texts = pc.if_else(grouped, bare, texts)
+    return pc.replace_substring(pc.replace_substring(texts, ".", "?"), decimal, ".")
 
 
 def suspects(array: pa.Array) -> np.ndarray:
@@ -78,15 +135,32 @@ def _without(array: pa.Array, places: list[int]) -> pa.Array:
     return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
 
 
-def reason(text: str, sql: str) -> str:
+def reason(text: str, sql: str, options: Options = Options()) -> str:  # noqa: B008  (frozen)
     """Why a text is not of its type, as far as there is more to say."""
-    if sql == "FLOAT":
+    kind = sql.partition("(")[0]
+    if kind == "FLOAT":
         why = _float_problem(text.strip(), _as_float(text))
-        return f": {why}" if why else ""
-    if sql != "TIMESTAMP":
+        return f": {why}" if why else _comma(text, options)
+    if kind in ("INT", "DECIMAL"):
+        return _comma(text, options)
+    if kind != "TIMESTAMP":
         return ""
-    number = pc.match_substring_regex(pa.array([text.strip()]), NUMBER)[0].as_py()
-    return f": {NO_UNIT if number else why_not(text)}"
+    if _NUMBER.fullmatch(text.strip()):
+        return f": {NO_UNIT}" if options.unit is None else ": too far away"
+    formats = times.guess(pa.array([text.strip()]))
+    if formats and not options.time_formats:
+        ways = " or ".join(f"'{form}'" for form in formats[:2])
+        return f": give --time-format {ways}"
+    why = why_not(text)
+    if options.zone is not None and instants(pa.array([text]))[0].is_valid:
+        why = f"the clocks of {options.zone} skip it"
+    return f": {why}"
+
+
+def _comma(text: str, options: Options) -> str:
+    """What to do about a decimal comma."""
+    commas = options.decimal == "." and re.fullmatch(r"\s*[+-]?[0-9]*,[0-9]+\s*", text)
+    return ": give --decimal ," if commas else ""
 
 
 def _as_float(text: str) -> float:
@@ -121,8 +195,6 @@ def _convert(texts: pa.Array, sql: str, first: int, bad: list[int]) -> list[pa.A
 
 
 def _whole(texts: pa.Array, sql: str) -> pa.Array:
-    if sql == "BYTES":
-        return _blobs(texts)
     return pc.cast(_whole_numbers(texts) if sql == "INT" else texts, arrow_type(sql))
 
 
@@ -137,16 +209,28 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, r"^\+([0-9])", r"\1") if plus else texts
 
 
-def _instants(texts: pa.Array, unit: str | None) -> pa.Array:
-    if unit is None:
-        return instants(texts)
+def _instants(texts: pa.Array, options: Options) -> pa.Array:
+    if options.unit is None:
+        return _dated(texts, options)
     counts = pc.match_substring_regex(texts, NUMBER).fill_null(False)
     if not pc.any(counts, min_count=0).as_py():
+        return _dated(texts, options)
+    if pc.all(counts).as_py():
+        values = micros(texts, options.unit)
+        return pa.array(values, mask=_outside(values))
+    values = micros(texts.filter(counts), options.unit)
+    rest = _dated(pc.if_else(counts, pa.scalar(None, pa.string()), texts), options)
+    return pc.replace_with_mask(rest, counts, pa.array(values, mask=_outside(values)))
+
+
+def _outside(values: np.ndarray) -> np.ndarray:
+    return (values < MIN_INSTANT) | (values > MAX_INSTANT)
+
+
+def _dated(texts: pa.Array, options: Options) -> pa.Array:
+    if options.zone is None and not options.time_formats:
         return instants(texts)
-    values = micros(texts.filter(counts), unit)
-    outside = (values < MIN_INSTANT) | (values > MAX_INSTANT)
-    rest = instants(pc.if_else(counts, pa.scalar(None, pa.string()), texts))
-    return pc.replace_with_mask(rest, counts, pa.array(values, mask=outside))
+    return times.parse(texts, options.time_formats, options.zone)
 
 
 def _lengths(texts: pa.Array) -> pa.Array:

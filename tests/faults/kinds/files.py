@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms_client.files import csvfile, jsonfile, lines
+from dsms_client.files import csvfile, jsonfile
 from dsms_client.files.open import read
+from dsms_client.files.options import Options
 from dsms_client.files.pieces import Piece, Reject
 from dsms_client.files.source import FileSource
 from tests.faults.cases import Fault, judge
@@ -51,7 +52,7 @@ class Victim:
         end, found = self._read(path, "ms" if unit else None)
         if mode >= SMALL:
             with ExitStack() as patched:
-                for module in (csvfile, lines, jsonfile):
+                for module in (csvfile, jsonfile):
                     patched.enter_context(patch.object(module, "BLOCK", BLOCK))
                 _, others = self._read(path, "ms" if unit else None)
             if found is not None and others is not None:
@@ -75,7 +76,7 @@ class Victim:
     def _read(self, path: str, unit: str | None) -> tuple[str, list[Piece] | None]:
         """How it ends, and the pieces, if that is with the file's end."""
         try:
-            _, pieces = read(FileSource(path), COLUMNS, {}, rows=ROWS, unit=unit)
+            _, pieces = read(FileSource(path), COLUMNS, {}, Options(unit=unit), ROWS)
             found = list(pieces)
         except DsmsError as problem:
             return judge(problem.code, problem.message), None

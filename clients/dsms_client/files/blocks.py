@@ -1,0 +1,94 @@
+"""A stream of bytes -> blocks of whole rows, and which lines of them are something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dsms.errors import UsageError
+
+NEWLINE, RETURN, QUOTE = 10, 13, 34
+
+
+def blocks(
+    stream: Any,
+    size: int,
+    delimiter: str | None,
+    name: str,
+    start: bytes = b"",
+    limited: bool = True,
+) -> Iterator[bytes]:
+    """Whole rows, about `size` bytes at a time, `start` before all; each block ends with a line
+    end, the last one perhaps not.
+
+    `delimiter`: that of CSV whose values may hold line ends in quotes (None: no line end is in a
+    value).  If that is `limited`, raises DS530 for a row of more than
+    `size` bytes.
+    """
+    data = start
+    while True:
+        cut = end_of_rows(data, delimiter)
+        if cut:
+            yield data[:cut]
+        elif limited and len(data) > size:
+            raise UsageError(
+                "DS530",
+                f"{name} has a row of more than {size} bytes",
+                hint="is a quote opened that is never closed?",
+            )
+        rest = data[cut:]
+        part = stream.read(size)
+        if not part:
+            break
+        data = rest + part if rest else part
+    if rest:
+        yield rest
+
+
+def end_of_rows(data: bytes, delimiter: str | None) -> int:
+    """Behind the last line end of the block that is in no quotes; 0 if there is none."""
+    if delimiter is not None and b'"' in data:
+        ends = _outside(data, delimiter)
+        return int(ends[-1]) + 1 if len(ends) else 0
+    cut = data.rfind(b"\n") + 1
+    return cut or data.rfind(b"\r", 0, -1) + 1
+
+
+def _outside(data: bytes, delimiter: str) -> np.ndarray:
+    """Places of line ends outside of quotes.  A quote opens a value only at its beginning."""
+    array = np.frombuffer(data, np.uint8)
+    quotes, ends = np.flatnonzero(array == QUOTE), np.flatnonzero(array == NEWLINE)
+    if not len(ends):
+        ends = np.flatnonzero(array[:-1] == RETURN)
+    opening = quotes[::2]
+    before = array[np.maximum(opening, 1) - 1]
+    begins = (opening == 0) | np.isin(before, (ord(delimiter), NEWLINE, RETURN))
+    begins[1:] |= quotes[1 : 2 * len(opening) - 2 : 2] == opening[1:] - 1  # "" within quotes
+    if begins.all():
+        return ends[np.searchsorted(quotes, ends) % 2 == 0]
+    inside = _quoted(data, delimiter)
+    if not inside:
+        return ends
+    firsts, lasts = np.array(inside).T
+    at = np.searchsorted(firsts, ends, side="right") - 1
+    return ends[(at < 0) | (ends >= lasts[np.maximum(at, 0)])]
+
+
+def _quoted(data: bytes, delimiter: str) -> list[tuple[int, int]]:
+    """From where to where values in quotes reach."""
+    one = re.compile(rb'(?:^|(?<=[\r\n%s]))"(?:[^"]|"")*(?:"|\Z)' % re.escape(delimiter.encode()))
+    return [found.span() for found in one.finditer(data)]
+
+
+def empty_lines(block: bytes, lines: np.ndarray) -> np.ndarray:
+    """Which of these lines of a block (from 0) have nothing in them."""
+    array = np.frombuffer(block, np.uint8)
+    ends = np.append(np.flatnonzero(array == NEWLINE), len(array))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    lines = np.minimum(lines, len(ends) - 1)
+    length = ends[lines] - starts[lines]
+    first = array[np.minimum(starts[lines], len(array) - 1)]
+    return (length == 0) | ((length == 1) & (first == RETURN))

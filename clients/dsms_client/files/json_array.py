@@ -1,0 +1,81 @@
+"""An array of JSON objects, or objects over several lines -> lines with one object each, and where
+they stood."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dsms.errors import UsageError
+
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[\s,]*")
+_ENDS = re.compile(r"[\r\n]+")
+
+
+def first(head: bytes) -> str:
+    """The text of the first element; "" if there is none."""
+    return next(elements(head), "")
+
+
+def elements(head: bytes) -> Iterator[str]:
+    """The texts of the elements in what a file begins with."""
+    text = head.decode(errors="replace")
+    at = _start(text)
+    while (end := _end(text, at)) is not None:
+        yield text[at:end]
+        at = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
+
+
+def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]]:
+    """Blocks of lines, and the line of the file in which each object begins.  Raises DS530 where
+    there is something else."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    text, line, over, begun = "", 1, False, False
+    while not over:
+        part = stream.read(size)
+        over = not part
+        text += decoder.decode(bytes(part or b""), over)
+        at = 0
+        if not begun:
+            at, begun = _start(text), bool(text.strip())
+            line += text.count("\n", 0, at)
+        objects, numbers = [], []
+        while True:
+            line += text.count("\n", at, (next_at := _BETWEEN.match(text, at).end()))  # type: ignore[union-attr]
+            at = next_at
+            end = _end(text, at)
+            if end is None or (end == len(text) and not over and text[at] not in "{["):
+                break
+            objects.append(_ENDS.sub(" ", text[at:end]))
+            numbers.append(line)
+            line += text.count("\n", at, end)
+            at = end
+        text = text[at:]
+        if objects:
+            yield "\n".join((*objects, "")).encode(errors="replace"), np.array(numbers, np.int64)
+    if text.strip() not in ("", "]"):
+        raise UsageError(
+            "DS530",
+            f"{name} is not JSON from line {line} on: {text.strip()[:60]!r}",
+            hint="an array of objects, or one object after another; is it cut short?",
+        )
+
+
+def _start(text: str) -> int:
+    """Behind the bracket that an array begins with."""
+    at = len(text) - len(text.lstrip().removeprefix("["))
+    return _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+
+
+def _end(text: str, at: int) -> int | None:
+    """Behind the value that begins there; None if it is not whole."""
+    try:
+        return int(_DECODER.raw_decode(text, at)[1])
+    except (ValueError, RecursionError):
+        return None

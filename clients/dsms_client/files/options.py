@@ -1,0 +1,38 @@
+"""How a file is to be read, as far as its user says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+BOM = b"\xef\xbb\xbf"
+KINDS = ("csv", "tsv", "jsonl", "json", "parquet", "zeek", "apache", "lines")
+# cells of CSV that are NULL unless others are given, and unless they are quoted
+NULLS = ("", "NULL", "\\N")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """None: found out from the file's name, or from how it begins.
+
+    `names` are those of the columns of a file without a line of names (an empty tuple: they are
+    the stream's, by position).  `unit` is that of numbers that are instants, `time_formats` are
+    tried in turn before the usual forms, `zone` is that of times that say none.  `pattern` is a
+    regular expression (RE2) whose named groups are the columns of each line.
+    """
+
+    kind: str | None = None
+    delimiter: str | None = None
+    nulls: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    unit: str | None = None
+    time_formats: tuple[str, ...] = ()
+    zone: str | None = None
+    pattern: str | None = None
+    quoted: bool = True  # CSV: values may stand in quotes
+    skip: str = field(default="")  # CSV: lines that begin so are none
+
+    @property
+    def null_texts(self) -> tuple[str, ...]:
+        return NULLS if self.nulls is None else self.nulls
