@@ -287,3 +287,28 @@ def test_one_time_queries_read_tables_that_changed_before_any_time() -> None:
     engine.execute(f"CREATE QUERY q AS {JOIN}; INSERT INTO places VALUES ('a', 'A')")
     (rows,) = engine.execute("SELECT name FROM places UNION ALL SELECT p FROM readings [RANGE 1 s]")
     assert rows_of(rows.data) == [("A",)] and rows.as_of is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        "CREATE QUERY v AS SELECT p, name FROM places",
+        f"CREATE QUERY v AS SELECT p, name FROM places; CREATE QUERY j AS {JOIN}",
+    ],
+)
+def test_versions_that_ended_before_any_time_are_freed(more: str) -> None:
+    engine = declared()
+    engine.execute(f"INSERT INTO places VALUES ('a', '0'); {more}")
+    for i in range(700):
+        engine.execute(f"UPDATE places SET name = '{i}'")
+    engine.execute("CREATE QUERY late AS SELECT name FROM places")
+    table = engine.runtime.tables["places"]
+    assert len(table.versions()) < 600
+    engine.ingest("readings", [["a", 1, 7 * S]])
+    engine.heartbeat("readings", 7 * S)
+    engine.execute(f"CREATE QUERY after AS {JOIN}")
+    for query in ("late", "after", *(["v"] if more else []), *(["j"] if " j " in more else [])):
+        (rows,) = engine.execute(f"SELECT name FROM {query}")
+        found = rows_of(rows.data)  # type: ignore[union-attr]
+        assert found == [("699",)], query

@@ -26,7 +26,12 @@ def forget(
         readers = [name for name, q in dispatch.queries.items() if key in q.tables]
         queries = [q for name in readers if (q := dispatch.told(name)) is not None]
         limit = min([*streams, *(q.read_tables for q in queries if q.streams)], default=ALWAYS)
-        if limit >= MIN_INSTANT:  # changes before every row may still come
+        if limit < MIN_INSTANT:
+            # no row has come: what ended before all rows is known to who reads the table, or
+            # is asked for by nobody; changes at the instant of the last one may still come
+            known = (q.read_tables for q in queries)
+            limit = min([table.last_change - 1, MIN_INSTANT - 2, *known])
+        if limit > ALWAYS:
             table.forget(limit)
         if not readers:
             table.drop_brief()
