@@ -9,6 +9,7 @@ from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.commands.archives import Heartbeat, created, leave
 from dsms.commands.archives import go_on as go_on_behind
+from dsms.commands.late import fed_note, feeding, late_dropping
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.commands.rights import check_role
@@ -186,7 +187,8 @@ def drop(
     catalog: Catalog,
     writers: Writers,
 ) -> Done:
-    """DROP, in whatever state the object is.  Raises DS405 while queries read it."""
+    """DROP, in whatever state the object is.  Raises DS405 while queries read it, or late rows of
+    its owner's own streams go there; streams of others drop their late rows from then on."""
     name, kind = statement.name.text, statement.kind.value.lower()
     key = Catalog.key(name)
     found = catalog.find(name, statement.name.quoted)
@@ -196,15 +198,19 @@ def drop(
         raise _unknown(catalog, statement, found, kind)
     if kind != "query":
         _refuse_used(runtime, key, kind, found.name, catalog)
+    fed = feeding(runtime, key, others=True) if kind == "stream" else []
+    fed = [late_dropping(stream) for stream in fed]
     stays = leave(runtime, key, kind)
-    store(lambda s: s.drop(_kind(found), found.name), "statement", sql.encode())
+    store(lambda s: s.drop(_kind(found), found.name, fed), "statement", sql.encode())
+    for stream in fed:
+        runtime.redeclare(stream)
     if kind == "query":
         forget_query(runtime, key, f"query {found.name} was dropped")
     else:
         _remove(runtime, key, kind)
         writers.forget(key)
     runtime.rights = runtime.rights.without(key)
-    return Done(f"{kind} {found.name} dropped{stays}")
+    return Done(f"{kind} {found.name} dropped{stays}", fed_note(fed, catalog))
 
 
 def forget_query(runtime: Runtime, key: str, why: str) -> None:
@@ -263,12 +269,7 @@ def _refuse_used(runtime: Runtime, key: str, kind: str, name: str, catalog: Cata
             message,
             hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first",
         )
-    into = [
-        s.name
-        for s in runtime.catalog.streams.values()
-        if s.late_into and Catalog.key(s.late_into) == key
-    ]
-    if kind == "stream" and into:
+    if kind == "stream" and (into := [s.name for s in feeding(runtime, key, others=False)]):
         into = [i for i in into if catalog.find(i) is not None] or ["other streams"]
         raise UsageError(
             "DS405",

@@ -119,6 +119,11 @@ class Runtime:
         if definition.retain is not None:
             self.keep(key, "RETAIN", Need(definition.retain))
 
+    def redeclare(self, definition: StreamDef) -> None:
+        """A stream says something else of its late rows."""
+        key = Catalog.key(definition.name)
+        self.catalog.streams[key] = self.inputs[key].definition = definition
+
     def remove(self, key: str) -> None:
         """The stream is dropped; no query reads it."""
         del self.catalog.streams[key], self.inputs[key], self.figures[key]

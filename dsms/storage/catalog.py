@@ -157,13 +157,18 @@ class CatalogStore:
         """Keep a persistent query's declaration."""
         self._add("query", definition.name, definition.sql, definition.options)
 
-    def drop(self, kind: Kind, name: str) -> None:
+    def drop(self, kind: Kind, name: str, changed: Sequence[StreamDef] = ()) -> None:
         """Forget a declaration, and the rows if it is a table.  Nothing happens if there is
-        none."""
+        none.  `changed`: streams that are declared otherwise without it."""
         with self._explained(), self.transaction():
             self._db.execute(
                 "DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind)
             )
+            for stream in changed:
+                self._db.execute(
+                    "UPDATE object SET sql = ? WHERE key = ? AND kind = 'stream'",
+                    (stream.sql, stream.name.casefold()),
+                )
 
     # -- rows of tables ----------------------------------------------------------------------------
 
