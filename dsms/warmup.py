@@ -18,6 +18,7 @@ from dsms.aggregates import warm as aggregates
 from dsms.archiving import lives
 from dsms.engine import Engine
 from dsms.intake import nesting, packed
+from dsms.oneshot import grouping
 from dsms.operators import join_kernels
 from dsms.state import index
 from dsms.synopses import warm as synopses
@@ -78,6 +79,7 @@ def prepare(progress: Progress | None = None) -> None:
     synopses.ready()
     lives.ready()
     index.ready()
+    grouping.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     kernel_cache.keep({**made, **dict.fromkeys(kernel_cache.made())})
     tell("ready", len(steps), len(steps))

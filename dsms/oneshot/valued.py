@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.cards import CARDS
+from dsms.oneshot.grouping import by_cells, grouped, in_one_part
 from dsms.oneshot.parts import AgedRows, concat, ints
 from dsms.oneshot.sampled import sampled_aggregate
 from dsms.oneshot.steps import Env, by_age
@@ -33,8 +34,9 @@ BLANK = -1
 
 @dataclass(slots=True)
 class GroupStep:
-    """GROUP BY: the rows, oldest first, all at one instant through the operator that persistent
-    queries run."""
+    """GROUP BY: the rows, oldest first; as cells of all at once where these are exact
+    (`dsms.oneshot.grouping`), else all at one instant through the operator that persistent queries
+    run."""
 
     target: str
     source: str
@@ -49,9 +51,16 @@ class GroupStep:
         return (self.source,)
 
     def run(self, env: Env) -> list[AgedRows]:
-        rows = env.in_one_part(self.source, self.node.child.schema, self.width)
+        cells = by_cells(self.node)
+        if cells and not self.sorted:
+            rows = in_one_part(env.rels[self.source], self.node)
+        else:
+            rows = env.in_one_part(self.source, self.node.child.schema, self.width)
         rows = by_age(rows, self.order, "ts") if self.sorted else rows
         env.look()
+        if cells:
+            cols, first = grouped(self.node, rows, env.errors, env.look)
+            return [self._part(rows, first, cols, len(first))]
         unsampled = tuple(k for k, call in enumerate(self.node.aggs) if not CARDS[call.fn].sampled)
         operator, made = self._grouped(rows, unsampled, env)
         keys, aggs = (
