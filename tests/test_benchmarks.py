@@ -137,6 +137,11 @@ def test_filters_report_what_numpy_counts(tmp_path: Path) -> None:
     assert "## Many filters" in (tmp_path / "report.md").read_text()
 
 
+def test_readers_that_share_parts_get_the_same_results(tmp_path: Path) -> None:
+    assert command.main(["sharing", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Equal parts of many queries" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

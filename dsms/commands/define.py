@@ -133,7 +133,7 @@ def start_query(
     if bound.slide is not None:
         return _start_periodic(runtime, definition, bound, archiving)
     if running is None:
-        running = prepare(runtime, definition, runtime.plan(bound, definition.options))
+        running = prepare(runtime, definition, runtime.plan(bound, definition.options, True))
     running.notes = notes(running.phys)
     key = Catalog.key(definition.name)
     runtime.catalog.queries[key] = definition

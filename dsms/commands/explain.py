@@ -43,7 +43,7 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
         case ast.CreateQuery() as create:
             definition, bound = bind_create_query(create, catalog)
             phys, more = (
-                _planned(runtime, bound, dict(definition.options))
+                _planned(runtime, bound, dict(definition.options), not definition.on_lookup)
                 if bound
                 else _known(runtime, create.name, catalog)
             )
@@ -80,11 +80,11 @@ def _seen_late(phys: Phys, catalog: Catalog) -> list[str]:
 
 
 def _planned(
-    runtime: Runtime, bound: lp.Output, options: dict[str, Option]
+    runtime: Runtime, bound: lp.Output, options: dict[str, Option], shared: bool = False
 ) -> tuple[Phys, list[str]]:
     """The plan, and what more there is to say of a periodic query."""
     if bound.slide is None:
-        return runtime.plan(bound, options.items()), []
+        return runtime.plan(bound, options.items(), shared), []
     found, lines = of_statement(runtime, bound, options)
     return found.phys, lines
 

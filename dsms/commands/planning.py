@@ -41,14 +41,16 @@ def planned(
     work: Callable[[Catalog, Planner], T],
     cancel: Cancel | None,
     apart: bool,
+    shared: bool = False,
 ) -> Pieces[T]:
     """What `work` makes of the catalog and of a planner, made `apart` if it is big.
 
     work    touches nothing but what it is given
-    see     gives the catalog as who asks sees it now"""
+    see     gives the catalog as who asks sees it now
+    shared  of a query that may have parts of its plan in common with others"""
     ask = None if cancel is None else cancel.check
     for _ in range(TRIES if apart else 0):
-        there, catalog, planner = _There.now(runtime), _copied(see()), runtime.planner()
+        there, catalog, planner = _There.now(runtime), _copied(see()), runtime.planner(shared)
 
         def do(catalog: Catalog = catalog, planner: Planner = planner) -> T:
             with looking(ask):
@@ -59,7 +61,7 @@ def planned(
         found = task.result()
         if there.still(runtime):
             return found
-    return work(see(), runtime.planner())
+    return work(see(), runtime.planner(shared))
 
 
 def _copied(catalog: Catalog) -> Catalog:

@@ -61,7 +61,7 @@ class Registering:
 
         It reads what its creator may read, and goes on so, whoever asks for its answers."""
         runtime = self.runtime
-        found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big)
+        found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big, True)
         definition, bound = found.definition, found.bound
         if bound is None:
             return Done(f"query {definition.name} is there already")

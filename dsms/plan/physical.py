@@ -90,6 +90,7 @@ class Phys:
     width: int = 1  # number of id columns of the output edge
     rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
     notes: tuple[str, ...] = ()  # what the user should know of this node: state that grows, ...
+    wants: tuple[bytes, ...] = ()  # on the root: keys of parts that it might share (`plan.above`)
 
     @property
     def strict(self) -> bool:

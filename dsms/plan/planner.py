@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dsms.plan.above import Offered, with_selection_above
 from dsms.plan.chooser import Chooser, with_kind
 from dsms.plan.optimize import optimize
 from dsms.plan.options import PlanOptions
@@ -13,20 +14,27 @@ from dsms.sql import logical as lp
 
 
 def plan(
-    output: lp.Output, stats: Statistics | None = None, options: PlanOptions | None = None
+    output: lp.Output,
+    stats: Statistics | None = None,
+    options: PlanOptions | None = None,
+    offered: Offered | None = None,
 ) -> Phys:
     """The physical plan of a bound query.
 
     `stats` are measured figures (defaults where none), `options` the query's WITH options.  The
     root's node is an Output whose `kind` is resolved; `rules` on the root names the rewrites that
-    made the plan, and `notes(plan)` tells what a user should know of it.  Raises InternalError
-    DS910 if a rewrite rule misbehaves (our bug).
+    made the plan, and `notes(plan)` tells what a user should know of it.  `offered`: what others
+    run, which a persistent query may share (`dsms.plan.above`).  Raises InternalError DS910 if a
+    rewrite rule misbehaves (our bug).
     """
     chooser = Chooser(stats or Statistics(), options or PlanOptions())
     resolved = with_kind(output)
     best, rules = optimize(resolved, chooser)
     phys, _ = chooser.build(best)
-    return replace(phys, rules=rules)
+    alone = replace(phys, rules=rules)
+    if offered is None or not chooser.options.optimize:
+        return alone
+    return with_selection_above(resolved, chooser, alone, offered)
 
 
 def notes(phys: Phys) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dsms.intake.outcome import Released
+from dsms.operators.expressions import can_fail
 from dsms.operators.predicate_index import Atom, Points, atom_of
 from dsms.plan.parts import node_at
 from dsms.plan.physical import Phys
@@ -61,8 +62,19 @@ def slept_below(query: Registered) -> tuple[PartFeed, Atom | None] | None:
     (feed,) = feeds
     if set(query.tables) != set(feed.part.tables) or set(query.reads) != set(feed.part.reads):
         return None
-    above = node_at(query.phys, feed.path[:-1]).node
-    return feed, atom_of(above.predicate) if isinstance(above, lp.Select) else None
+    return feed, _atom_above(query.phys, feed)
+
+
+def _atom_above(phys: Phys, feed: PartFeed) -> Atom | None:
+    """What can be looked up of the selections right above a part; where one may fail, what comes
+    behind it sees the rows that come to it."""
+    path = feed.path[:-1]
+    while isinstance(select := node_at(phys, path).node, lp.Select):
+        atom = atom_of(select.predicate)
+        if atom is not None or can_fail(select.predicate):
+            return atom
+        path = path[:-1]
+    return None
 
 
 def _to_the_scan(phys: Phys, above: tuple[lp.Node, ...]) -> Iterator[tuple[lp.Node, ...]]:
@@ -121,7 +133,7 @@ class Dispatch:
                 if feed.part.name not in found:
                     found[feed.part.name] = feed.part
                     units.append(feed.part)
-        self.parts = dict(sorted(found.items(), key=lambda item: item[1].depth))
+        self.parts = dict(sorted(found.items(), key=lambda item: (item[1].depth, item[1].number)))
 
     def parts_of(self, stream: str | None) -> list[Part]:
         """Those that read the stream (None: any), each behind those that it stands on."""

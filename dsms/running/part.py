@@ -111,6 +111,11 @@ class Part:
         return tuple(sorted(set(self.streams.values())))
 
     @property
+    def number(self) -> int:
+        """How many had been made before."""
+        return int(self.name.rpartition(" ")[2])
+
+    @property
     def depth(self) -> int:
         """How many parts stand on each other, at most, below this one."""
         return max((1 + feed.part.depth for feed in feeds_of(self.pipeline)), default=0)

@@ -3,8 +3,8 @@ queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
@@ -16,9 +16,7 @@ from dsms.oneshot.pool import OneShotPool
 from dsms.oneshot.run import OneShot
 from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
-from dsms.plan.options import PlanOptions
 from dsms.plan.physical import Phys
-from dsms.plan.planner import plan
 from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
 from dsms.running.dispatch import Dispatch
@@ -27,6 +25,7 @@ from dsms.running.forgetting import forget
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
+from dsms.running.plans import Planner, planner
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.shared_parts import SharedParts
@@ -140,19 +139,18 @@ class Runtime:
         sizes = {t.definition.name: float(len(t)) for t in self.tables.values()}
         return statistics(self.figures.values(), sizes)
 
-    def plan(self, bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
+    def plan(
+        self, bound: lp.Output, options: Iterable[tuple[str, Option]] = (), shared: bool = False
+    ) -> Phys:
         """The physical plan of a bound query, under the measured figures."""
-        return self.planner()(bound, options)
+        return self.planner(shared)(bound, options)
 
-    def planner(self) -> Callable[[lp.Output, Iterable[tuple[str, Option]]], Phys]:
-        """`plan` under the figures of this moment; any thread may call it."""
-        figures, optimize = self.statistics(), self.settings.optimize
+    def planner(self, shared: bool = False) -> Planner:
+        """`plan` under the figures of this moment; any thread may call it.
 
-        def made(bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
-            chosen = PlanOptions.of(options)
-            return plan(bound, figures, chosen if optimize else replace(chosen, optimize=False))
-
-        return made
+        shared  of a continuous query, which may have parts in common with others"""
+        offered = self.parts.offered() if shared else None
+        return planner(self.statistics(), self.settings.optimize, offered)
 
     def keep(self, stream: str, who: str, need: Need) -> Ring:
         """The stream's ring, which from now on holds what `who` needs."""
@@ -228,21 +226,20 @@ class Runtime:
     def _tidy(self) -> None:
         if self.durable is not None:
             self.durable.adopt(self.rings)
-        for key, ring in self.rings.items():
-            if key not in self.archivings:
-                ring.drop()
+        for ring in (r for key, r in self.rings.items() if key not in self.archivings):
+            ring.drop()
         if self.archivings:
             tidy(self)
 
     def _deliver(self, stream: str, released: Released) -> None:
-        for batch in released.complete:
-            self.figures[stream].see(batch)
         if stream not in self.first_rows and released.complete:
             self.first_rows[stream] = int(released.complete[0].ts[0])
         ring = self.rings.get(stream)
-        if ring is not None:
-            for batch in released.complete:
+        for batch in released.complete:
+            self.figures[stream].see(batch)
+            if ring is not None:
                 ring.add(batch)
+        if ring is not None:
             ring.move(released.upto)
             self.indices.follow(stream, ring)
         for group in list(self.shared.of(stream)):
@@ -250,7 +247,6 @@ class Runtime:
                 self._take(group, stream, released)
             except Exception as fault:
                 self._stop(group, fault)
-
         self.dispatch.deliver(stream, released, _push)
 
     def _take(self, group: Group, stream: str, released: Released) -> None:
@@ -261,8 +257,7 @@ class Runtime:
 
     def _stop(self, group: Group, fault: Exception) -> None:
         """A fault in what the queries of a group share stops them all."""
-        queries = [m.query for m in group.members if m.query is not None]
-        stop(queries, fault)
+        stop(queries := [m.query for m in group.members if m.query is not None], fault)
         self.shared.expel(group)
         for query in queries:
             self.backlog.remove(group.name, query.name)

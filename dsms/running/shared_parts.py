@@ -16,6 +16,7 @@ stretches.  Nothing here is state: which parts there are stands in the queries' 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,6 +25,7 @@ import pyarrow as pa
 
 from dsms.operators.expressions import can_fail
 from dsms.operators.predicate_index import atom_of
+from dsms.plan.above import Offered
 from dsms.plan.parts import (
     Key,
     columns_from,
@@ -47,6 +49,7 @@ from dsms.sql.window import counts
 from dsms.state.batch import Batch
 
 Fit = Literal["same", "arrivals", "live rows"]
+MOST = 1 << 18  # rows of answers that are compared in one go
 SOON = 1_000_000  # µs after which what does not fit is looked at again, at the earliest
 
 
@@ -59,6 +62,7 @@ class SharedParts:
     known    queries by the keys of their parts, with the place
     pending  when a query is looked at again, and since when it has been
     made     parts so far
+    wanted   how many queries would have had a part (`dsms.plan.above`)
     """
 
     dispatch: Dispatch
@@ -67,17 +71,24 @@ class SharedParts:
     known: dict[Key, dict[str, Path]] = field(default_factory=dict)
     pending: dict[str, tuple[int, int]] = field(default_factory=dict)
     made: int = 0
+    wanted: Counter[Key] = field(default_factory=Counter)
 
     @classmethod
     def over(cls, dispatch: Dispatch, on: bool) -> SharedParts:
         """Of queries that are there already."""
         found = cls(dispatch, on)
-        for name in dispatch.parts:
-            found.made = max(found.made, int(name.rpartition(" ")[2]))
+        found.made = max((part.number for part in dispatch.parts.values()), default=0)
         for key, query in dispatch.queries.items():
             if on and (running := _sharer(query)) is not None:
                 found._know(key, running)
+        for key in found.keys:
+            if found._has_company(key):
+                found.pending[key] = ALWAYS, ALWAYS
         return found
+
+    def _has_company(self, key: str) -> bool:
+        """Whether other queries have a part that this one has."""
+        return any(len(self.known[part_key]) > 1 for part_key in self.keys[key].values())
 
     def joined(self, key: str) -> None:
         """A query has begun."""
@@ -85,12 +96,14 @@ class SharedParts:
         if not self.on or query is None:
             return
         self._know(key, query)
-        if any(len(self.known[k]) > 1 for k in self.keys[key].values()):
+        if self._has_company(key):
             self._look(key, query, query.clock)
 
     def left(self, key: str, query: object) -> None:
         """A query is gone, and with it the parts that nothing else uses."""
         self.pending.pop(key, None)
+        if key in self.keys and isinstance(query, RunningQuery):
+            self.wanted -= Counter(query.phys.wants)
         for part_key in self.keys.pop(key, {}).values():
             self.known[part_key].pop(key)
             if not self.known[part_key]:
@@ -98,14 +111,20 @@ class SharedParts:
         if isinstance(query, RunningQuery) and query.shares:
             self._free(query.feeds)
 
+    def offered(self) -> Offered | None:
+        """What a new query may plan with."""
+        return Offered(frozenset(self.known), dict(self.wanted)) if self.on else None
+
     def again(self) -> None:
-        """Look at those whose time has come."""
-        for key, (due, since) in list(self.pending.items()):
+        """Look at one of those whose time has come."""
+        for key, (due, since) in self.pending.items():
             query = self.dispatch.told(key)
             if not isinstance(query, RunningQuery) or query.failure is not None:
                 del self.pending[key]
-            elif query.clock >= due:
+                return
+            if query.clock >= due:
                 self._look(key, query, since)
+                return
 
     # ------------------------------------------------------------ who has what
 
@@ -115,6 +134,7 @@ class SharedParts:
             for path, part_key in keys_of(query.phys).items()
             if path and is_worth(node_at(query.phys, path))
         }
+        self.wanted.update(query.phys.wants)
         for path, part_key in self.keys[key].items():
             self.known.setdefault(part_key, {})[key] = path
 
@@ -196,6 +216,8 @@ class SharedParts:
         if whole > query.clock:
             return None, whole
         own, others = _answers(query, path), _answers(other, place)
+        if sum(map(len, own)) > MOST:
+            return None, FOREVER
         same = len(own) == len(others) and all(map(_alike, own, others))
         return (() if same else None), query.clock
 

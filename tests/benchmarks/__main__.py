@@ -28,6 +28,7 @@ NAMES = (
     "authenticated",
     "memory",
     "filters",
+    "sharing",
     "frequent",
     "queries",
     "transactions",
