@@ -30,6 +30,7 @@ from dsms_client.files.text import convert, reason, suspects
 
 BLOCK = 4 << 20
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
+_NULL_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*null")
 _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
 
@@ -106,6 +107,11 @@ def _has_lone_returns(block: bytes) -> bool:
     return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
 
 
+def _has_lines_of_null(block: bytes) -> bool:
+    """Whether some line is no object but `null`: Arrow takes it for a row, or dies of it."""
+    return b"null" in block and _NULL_LINE.search(block) is not None
+
+
 class _Reader:
     """Blocks of lines -> pieces.  `wanted` are the keys asked for, `keys` those of the first
     line."""
@@ -141,7 +147,7 @@ class _Reader:
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
-        if _has_lone_returns(block) or not self._has_plain_keys(block):
+        if _has_lone_returns(block) or _has_lines_of_null(block) or not self._has_plain_keys(block):
             return None
         options = pyarrow.json.ParseOptions(
             explicit_schema=self._schema, unexpected_field_behavior="ignore"
