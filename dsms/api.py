@@ -190,6 +190,9 @@ class IngestReport:
     refused: int = 0
     repeated: int = 0  # frames that had been applied before: 0 or 1
     reasons: tuple[str, ...] = ()  # a sentence per reason for refusal, with the first offending row
+    # of rows that were not taken: a short reason (`late` among them) and their positions in the
+    # frame (int64[n]), which is left out where frames were applied together
+    positions: tuple[tuple[str, np.ndarray], ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,18 +322,23 @@ class AsyncClient:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    async def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
+    async def ingest(
+        self, stream: str, data: Any, *, wait: bool = True, positions: bool = False
+    ) -> IngestReport:
         """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows in column order.
 
         Each frame is applied once even if the connection breaks.  With `wait` the report covers all
         rows; without, the rows are on their way when this returns, the report is empty, and `flush`
         (or the next call) raises what went wrong.  Waits while too much is unanswered, so a fast
-        writer is slowed to the server's pace.
+        writer is slowed to the server's pace.  With `positions` (and `wait`) the report says which
+        rows were late or refused, up to 100,000 of a frame.
         """
         self._raise_late()
         futures, starts, rows = [], [], 0
         for field, count in frames_of(data, f"stream {stream}"):
             await self._room.wait()
+            if positions:
+                field["positions"] = True
             futures.append(self._send_rows(stream, field, wait))
             starts.append(rows)
             rows += count

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dsms_client.names import unique
@@ -223,6 +223,9 @@ class IngestReport:
     refused: int = 0
     repeated: int = 0  # frames that a reconnect sent again and the server had applied before
     reasons: tuple[str, ...] = ()
+    # of rows that were not taken, if they were asked for: reason (`late` among them) -> their
+    # numbers, from 0
+    positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: IngestReport) -> IngestReport:
         reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))
@@ -232,6 +235,10 @@ class IngestReport:
             self.refused + other.refused,
             self.repeated + other.repeated,
             reasons,
+            {
+                reason: self.positions.get(reason, ()) + other.positions.get(reason, ())
+                for reason in {**self.positions, **other.positions}
+            },
         )
 
 
@@ -251,4 +258,8 @@ def report_of(message: Mapping[str, Any], first: int = 0) -> IngestReport:
         message.get("refused", 0),
         int(message.get("repeated", False)),
         tuple(reasons),
+        {
+            reason: tuple(first + row for row in rows)
+            for reason, rows in message.get("positions", {}).items()
+        },
     )

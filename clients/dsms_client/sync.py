@@ -62,10 +62,12 @@ class Client:
         """Run statements and return the rows of the last one that has rows."""
         return self._run(self._client.query(sql))
 
-    def ingest(self, stream: str, data: Any, *, wait: bool = True) -> IngestReport:
+    def ingest(
+        self, stream: str, data: Any, *, wait: bool = True, positions: bool = False
+    ) -> IngestReport:
         """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows.  See
         AsyncClient.ingest."""
-        return self._run(self._client.ingest(stream, data, wait=wait))
+        return self._run(self._client.ingest(stream, data, wait=wait, positions=positions))
 
     def flush(self) -> None:
         """Wait until all rows sent so far are acknowledged."""

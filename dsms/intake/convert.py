@@ -14,7 +14,7 @@ and lists NaN is NaN.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,14 @@ from dsms.untrusted.types import why_not
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Rows refused for one reason: a stable short `reason`, how many, the position of the first,
-    and what was wrong."""
+    and what was wrong.  `places`: int64[count], the positions of all, where they are the writer's
+    rows."""
 
     reason: str
     count: int
     first: int
     detail: str
+    places: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         rows = "1 row" if self.count == 1 else f"{self.count} rows"
@@ -246,11 +248,11 @@ def _from_columns(
     """Lists per column: whole columns where that works, else value by value, refusing rows."""
     arrays: list[pa.Array] = []
     bad: dict[int, str] = {}
-    for field, values in zip(schema, columns, strict=True):
+    for column, values in zip(schema, columns, strict=True):
         try:
-            arrays.append(_whole(values, field.type))
+            arrays.append(_whole(values, column.type))
         except Mismatch:
-            arrays.append(_one_by_one(values, field, bad))
+            arrays.append(_one_by_one(values, column, bad))
     if bad:
         positions = np.arange(sent, dtype=np.int64) if kept is None else kept
         refusals.append(_refusal("wrong value", {int(positions[i]): why for i, why in bad.items()}))
@@ -272,7 +274,7 @@ def _one_by_one(values: Sequence[Any], field: Field, bad: dict[int, str]) -> pa.
 
 def _refusal(reason: str, bad: dict[int, str]) -> Refusal:
     first = min(bad)
-    return Refusal(reason, len(bad), first, bad[first])
+    return Refusal(reason, len(bad), first, bad[first], np.array(sorted(bad), np.int64))
 
 
 # -- what every form is checked for ----------------------------------------------------------------
@@ -288,14 +290,14 @@ def checked(
     """Without rows that have NULL in a NOT NULL column or an instant outside the years that can be
     printed."""
     bad: np.ndarray | None = None
-    for field, array in zip(schema, arrays, strict=True):
-        for reason, mask in _bad_rows(array, field):
+    for column, array in zip(schema, arrays, strict=True):
+        for reason, mask in _bad_rows(array, column):
             wrong = mask if bad is None else mask & ~bad
             at = np.flatnonzero(wrong)
             if len(at):
-                first = int(at[0]) if kept is None else int(kept[at[0]])
-                detail = f"column {field.name}: {_bad_value(array[int(at[0])])}"
-                refusals.append(Refusal(reason, len(at), first, detail))
+                places = at if kept is None else kept[at]
+                detail = f"column {column.name}: {_bad_value(array[int(at[0])])}"
+                refusals.append(Refusal(reason, len(at), int(places[0]), detail, places))
                 bad = wrong if bad is None else bad | wrong
     if bad is None:
         return Converted(tuple(arrays), sent, kept, tuple(refusals))

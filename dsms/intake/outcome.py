@@ -5,31 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.api import IngestReport
 from dsms.intake.convert import Converted, Refusal
 from dsms.state.batch import Batch, concat
 
+LATE = "late"  # why such rows were not taken
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of
-    LATE INTO (None if there are none or the stream says LATE DROP)."""
+    LATE INTO (None if there are none or the stream says LATE DROP).  `late_places`: int64[late],
+    their positions in what the writer sent."""
 
     accepted: int
     late: int = 0
     refusals: tuple[Refusal, ...] = ()
     late_columns: tuple[pa.Array, ...] | None = None
+    late_places: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def report(self, converted: Converted | None = None) -> IngestReport:
         """The reply to the writer, with what was refused before, on conversion."""
         refusals = (() if converted is None else converted.refusals) + self.refusals
+        positions = [(r.reason, r.places) for r in refusals if r.places is not None]
+        if self.late and self.late_places is not None:
+            positions.append((LATE, self.late_places))
         return IngestReport(
             self.accepted,
             self.late,
             sum(r.count for r in refusals),
             reasons=tuple(map(str, refusals)),
+            positions=tuple(positions),
         )
 
 

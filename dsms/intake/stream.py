@@ -322,9 +322,9 @@ class StreamInput:
         far = np.flatnonzero(verdict == TOO_FAR)
         if len(far):
             before = int(ts[good[good < far[0]]].max(initial=known))
-            refusals += (self._too_far(len(far), int(ts[far[0]]), before, _place(far[0], kept)),)
+            refusals += (self._too_far(_places(far, kept), int(ts[far[0]]), before),)
         aside = _take(cols, late) if len(late) and self.definition.late_into else None
-        return Accepted(len(good), len(late), refusals, aside)
+        return Accepted(len(good), len(late), refusals, aside, _places(late, kept))
 
     def timestamps(
         self, column: pa.Array, kept: np.ndarray | None
@@ -339,31 +339,27 @@ class StreamInput:
         if column.null_count:
             good = column.is_valid().to_numpy(zero_copy_only=False)
             at = np.flatnonzero(~good)
-            refusals.append(
-                Refusal("NULL timestamp", len(at), _place(at[0], kept), self._column_is("NULL"))
-            )
+            refusals.append(_refusal("NULL timestamp", _places(at, kept), self._column_is("NULL")))
         if len(ts) and (ts.min() < MIN_INSTANT or ts.max() > MAX_INSTANT):
             inside = (ts >= MIN_INSTANT) & (ts <= MAX_INSTANT)
             at = np.flatnonzero(good & ~inside)
             if len(at):
                 detail = self._column_is(str(column[int(at[0])].as_py()))
-                refusals.append(
-                    Refusal("outside the years 0001-9999", len(at), _place(at[0], kept), detail)
-                )
+                refusals.append(_refusal("outside the years 0001-9999", _places(at, kept), detail))
             good &= inside
         return ts, (np.flatnonzero(good) if refusals else None), tuple(refusals)
 
     def _column_is(self, text: str) -> str:
         return f"column {self.definition.schema[self.definition.timestamp or 0].name} is {text}"
 
-    def _too_far(self, count: int, ts: int, known: int, place: int) -> Refusal:
+    def _too_far(self, places: np.ndarray, ts: int, known: int) -> Refusal:
         detail = (
             f"{instant_text(ts)} is more than MAX FUTURE "
             f"{duration_text(self.definition.max_future or 0)} after {instant_text(known)}, the "
             "newest instant so far; if time really went on, send heartbeats first, in steps no "
             "longer than that"
         )
-        return Refusal("beyond MAX FUTURE", count, place, detail)
+        return _refusal("beyond MAX FUTURE", places, detail)
 
     def _queue(self, ts: np.ndarray, cols: tuple[pa.Array, ...]) -> None:
         """Accepted rows in arrival order.  Without slack they are in timestamp order already."""
@@ -391,5 +387,9 @@ def _take(cols: tuple[pa.Array, ...], index: np.ndarray) -> tuple[pa.Array, ...]
     return tuple(c.take(where) for c in cols)
 
 
-def _place(index: int, kept: np.ndarray | None) -> int:
-    return int(index) if kept is None else int(kept[index])
+def _places(at: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+    return at if kept is None else kept[at]
+
+
+def _refusal(reason: str, places: np.ndarray, detail: str) -> Refusal:
+    return Refusal(reason, len(places), int(places[0]), detail, places)

@@ -14,6 +14,8 @@ from dsms_server.parties import Peer
 from dsms_server.pushes import ROWS_PIECE
 from dsms_server.worker import expected
 
+POSITIONS = 100_000  # of rows that were not taken, in the reply to a frame
+
 
 def answer_results(
     session: Peer, ident: Any, results: list[Result], problem: DsmsError | None = None
@@ -70,8 +72,10 @@ def names_fields(names: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def report_fields(report: IngestReport) -> dict[str, Any]:
-    """The reply to `ingest`."""
+def report_fields(report: IngestReport, positions: bool = False) -> dict[str, Any]:
+    """The reply to `ingest`.
+
+    positions  with those of all rows that were not taken, up to POSITIONS of them"""
     fields: dict[str, Any] = {
         "accepted": report.accepted,
         "late": report.late,
@@ -81,4 +85,16 @@ def report_fields(report: IngestReport) -> dict[str, Any]:
         fields["repeated"] = True
     if report.reasons:
         fields["reasons"] = [brief(reason) for reason in report.reasons]
+    if positions:
+        fields["positions"] = _positions(report)
     return fields
+
+
+def _positions(report: IngestReport) -> dict[str, list[int]]:
+    """By reason, ascending."""
+    found: dict[str, list[int]] = {}
+    left = POSITIONS
+    for reason, rows in report.positions:
+        found.setdefault(reason, []).extend(rows[:left].tolist())
+        left -= min(left, len(rows))
+    return found

@@ -27,6 +27,7 @@ class Waiting:
     client: str | None
     seq: int | None
     user: str | None
+    positions: bool = False  # of refused rows are asked for: frames that go together tell none
     cancel: Cancel = field(init=False)
 
 
@@ -63,7 +64,7 @@ class Grouping:
         """What makes the frame one of a group; None: it goes by itself, as it is large, or its
         stream is stamped by the time at which each comes."""
         shape, size = self._names.shape_of(frame.stream), frame.payload.size
-        if shape is None or shape.stamped or size > MIN_SLICE:
+        if shape is None or shape.stamped or size > MIN_SLICE or frame.positions:
             return None
         frame.cancel = cancel
         most = self._intake.pace.of(shape.stream)

@@ -127,4 +127,5 @@ def _sum(reports: list[IngestReport]) -> IngestReport:
         sum(r.refused for r in reports),
         int(all(r.repeated for r in reports)),
         reasons=tuple(dict.fromkeys(reason for r in reports for reason in r.reasons)),
+        positions=tuple(found for r in reports for found in r.positions),
     )

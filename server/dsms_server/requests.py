@@ -186,7 +186,8 @@ class Requests:
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
         user, account = self.session.user, self.session.account
-        frame = Waiting(stream, payload, client, seq, user)
+        positions = message.get("positions", False)
+        frame = Waiting(stream, payload, client, seq, user, positions)
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if fits and user is not None:  # else the reply would tell that there is such a stream
@@ -204,7 +205,7 @@ class Requests:
             self.server.quotas.took(user, rows)
             self.server.audit.often("ingest", account, stream, None, report)
             if not at_once:
-                self.session.reply(ident, **report_fields(report))
+                self.session.reply(ident, **report_fields(report, positions))
 
         def failed(problem: DsmsError) -> None:
             self.server.audit.often("ingest", account, stream, problem)

@@ -58,6 +58,8 @@ def _rows(engine: Engine, query: str) -> list[list[str]]:
     try:
         found = engine.subscribe(query, 0)
     except DsmsError as error:
+        if error.code == "DS329":  # a query ON LOOKUP tells nothing
+            return []
         return [["-", error.code, "-", ""]]
     out = []
     for push in found.take():

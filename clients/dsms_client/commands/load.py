@@ -103,7 +103,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--rejects",
         metavar="FILE",
-        help="write rejected lines there (CSV: line, reason, text)",
+        help="write there which lines were rejected, refused or late (CSV: line, reason, text)",
     )
     add(
         "--max-rejects",

@@ -139,19 +139,33 @@ class Reporter:
 
     def refused(self, report: IngestReport, lines: np.ndarray) -> IngestReport:
         """The report with lines of the file for rows of the batch: those of the first row refused
-        for each reason, which the server names.  They are in the file of rejects, too."""
+        for each reason, which the server names.  The file of rejects has all that were not
+        taken."""
         reasons = []
         for reason in report.reasons:
             place = _PLACE.search(reason)
             if place is not None and int(place[1]) < len(lines):
                 line = int(lines[int(place[1])])
                 reason = f"{reason[: place.start()]}{self.place(line)}{reason[place.end() :]}"
-                if self._writer is not None:
-                    self._writer.writerow(
-                        (self._cell(line), f"refused by the server: {reason}", "")
-                    )
             reasons.append(reason)
-        return replace(report, reasons=tuple(reasons))
+        self._keep(report, lines)
+        return replace(report, reasons=tuple(reasons), positions={})
+
+    def _keep(self, report: IngestReport, lines: np.ndarray) -> None:
+        if self._writer is None:
+            return
+        rows = [(row, reason) for reason, rows in report.positions.items() for row in rows]
+        for row, reason in sorted(rows):
+            said = "late" if reason == "late" else f"refused by the server: {reason}"
+            self._writer.writerow((self._cell(int(lines[row])), said, ""))
+        left = report.late + report.refused - len(rows)
+        if left:
+            self._writer.writerow(("", f"{left} more rows were late or refused", ""))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether rejects go to a file."""
+        return self._writer is not None
 
     def say(self, line: str) -> None:
         if self._bar is not None:

@@ -194,8 +194,9 @@ class Sender:
         self._upto = max(self._upto, last)
 
     async def _ingest(self, batch: object, lines: np.ndarray) -> IngestReport:
-        report = await self._client.ingest(self._stream, batch)
-        return self._reporter.refused(report, lines) if report.refused else report
+        ask = self._reporter.keeps
+        report = await self._client.ingest(self._stream, batch, positions=ask)
+        return self._reporter.refused(report, lines) if report.refused or report.late else report
 
     async def finish(self) -> IngestReport:
         """The report of everything."""
