@@ -57,6 +57,14 @@ def _height(rule: Rule, heights: dict[str, int]) -> int | None:
 
 
 @cache
+def _shortest(name: str) -> list[Rule]:
+    """The alternatives that end soonest."""
+    rules = _rules()[name]
+    low = min(h for r in rules if (h := _height(r, _heights())) is not None)
+    return [r for r in rules if _height(r, _heights()) == low]
+
+
+@cache
 def _words() -> dict[str, tuple[str, ...]]:
     """What may stand for a terminal."""
     out = {}
@@ -76,8 +84,7 @@ def sentence(rng: Random, start: str = "start") -> str:
             out.append(rng.choice(_words().get(name, (name,))))
             continue
         if depth > DEEP or len(todo) > 60:
-            low = min(h for r in rules if (h := _height(r, _heights())) is not None)
-            rules = [r for r in rules if _height(r, _heights()) == low]
+            rules = _shortest(name)
         chosen = rng.choice(rules)
         todo += [(symbol.name, depth + 1) for symbol in reversed(chosen.expansion)]
     return " ".join(out)
