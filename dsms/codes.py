@@ -55,6 +55,7 @@ CODES: dict[str, str] = {
     "DS227": "a duration that must be positive, or has no fixed length",
     "DS228": "a clause for event time on a stream without it",
     "DS229": "INDEX BY a column twice, or one that can't be indexed",
+    "DS230": "a clause that has no meaning for a stream that a query feeds",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",
@@ -88,6 +89,7 @@ CODES: dict[str, str] = {
     "DS328": "an output function that can't stand there",
     "DS329": "ON LOOKUP where it has no meaning, LOOKUP of a query without it, or a subscription "
     "to one with it",
+    "DS330": "a query that can't feed a stream",
     "DS331": "an aggregate over sub-windows in a query without them",
     # rules: archives
     "DS390": "reading the archive of something that has none",
@@ -110,6 +112,7 @@ CODES: dict[str, str] = {
     "DS416": "asked once, what only a registered query can follow",
     "DS417": "the clock of a stream that can't be set back, or not there",
     "DS418": "the answers of a query begin anew, since the clock of a stream was set",
+    "DS419": "a stream would be fed with its own rows",
     "DS420": "an unknown way to schedule queries",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
@@ -123,6 +126,7 @@ CODES: dict[str, str] = {
     "DS509": "rows on system time before the time was said",
     "DS510": "bytes that are no sound Arrow IPC stream",
     "DS512": "rows that Spark wrote were refused or came too late",
+    "DS513": "a stream that queries feed takes nothing from outside",
     # rows of tables
     "DS520": "NULL in a column of a table that can't be NULL",
     "DS521": "a key that is there already",

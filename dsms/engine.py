@@ -347,6 +347,7 @@ class Engine:
     def end_of(self, key: str, cancel: Cancel | None = None) -> None:
         """`end`, by the stream's key."""
         self._whole()
+        self.runtime.inputs[key].check_end()
         if self.saver is not None:
             self.saver.ended(key)
         self.runtime.inputs[key].end()
@@ -557,7 +558,7 @@ class Engine:
         durable, entry = self.runtime.durable, self.runtime.queries.get(Catalog.key(query))
         if durable is None or entry is None or not durable.journal.unsynced:
             return None
-        return durable.journal.untold(entry.name, entry.reads)
+        return durable.journal.untold(entry.name, self.runtime.feeding.sources(entry.reads))
 
     def check_written(self, stream: str) -> None:
         """Raise why the stream takes no rows: what was written of it may be lost (DS55x)."""

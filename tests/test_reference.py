@@ -22,6 +22,7 @@ from dsms.sql.binder import (
     bind_create_query,
     bind_create_stream,
     bind_create_table,
+    bind_derived_stream,
     bind_lookup,
     bind_query,
 )
@@ -44,6 +45,11 @@ WRONG = [line for kind, block in BLOCKS if kind == "error" for line in block.str
 
 def _bind(statement: ast.Statement, catalog: Catalog) -> None:
     match statement:
+        case ast.CreateStream(name, query=ast.Query()):
+            stream, feeder, _ = bind_derived_stream(statement, catalog, "")
+            catalog.streams[catalog.key(name.text)] = stream
+            if feeder is not None:
+                catalog.queries[catalog.key(feeder.name)] = feeder
         case ast.CreateStream(name):
             catalog.streams[catalog.key(name.text)] = bind_create_stream(statement, catalog)
         case ast.CreateTable(name):
@@ -111,6 +117,7 @@ def test_examples_run(engine: Engine) -> None:
         statement.name.text
         for text in RUN
         if isinstance(statement := parse_one(text), ast.CreateQuery)
+        or (isinstance(statement, ast.CreateStream) and statement.query is not None)
     }
     assert len(engine.runtime.queries) == len(registered) - 1  # one is dropped again
 

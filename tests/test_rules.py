@@ -11,6 +11,7 @@ from dsms.sql.binder import (
     bind_create_query,
     bind_create_stream,
     bind_create_table,
+    bind_derived_stream,
     bind_lookup,
     bind_query,
     bind_table_statement,
@@ -42,7 +43,11 @@ def declared(text: str) -> Catalog:
 def declare(statement: ast.Statement, catalog: Catalog) -> None:
     match statement:
         case ast.CreateStream():
-            stream = bind_create_stream(statement, catalog)
+            stream = (
+                bind_create_stream(statement, catalog)
+                if statement.query is None
+                else bind_derived_stream(statement, catalog, "")[0]
+            )
             catalog.streams[catalog.key(stream.name)] = stream
         case ast.CreateTable():
             table = bind_create_table(statement, catalog)

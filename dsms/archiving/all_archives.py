@@ -36,7 +36,7 @@ def check(runtime: Around, stream: str, now: int | None) -> None:
         ):
             archiving.check()
     own = runtime.archivings.get(stream)
-    if own is not None and runtime.inputs[stream].definition.timestamp is None:
+    if own is not None and runtime.inputs[stream].definition.stamped:
         _check_clock(own, runtime.inputs[stream].now, now)
 
 

@@ -7,14 +7,15 @@ from urllib.parse import quote
 from dsms.api import Cancel, Done
 from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
-from dsms.commands.archives import Heartbeat, created, leave
+from dsms.commands.archives import Heartbeat, created
 from dsms.commands.archives import go_on as go_on_behind
-from dsms.commands.late import fed_note, feeding, late_dropping
+from dsms.commands.feeding import catch_up, fed_anew, feed, forget_stream, starve
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
+from dsms.commands.quotas import check_queries
 from dsms.commands.rights import check_role
 from dsms.commands.store import Store
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
@@ -22,15 +23,17 @@ from dsms.running.beginning import begin
 from dsms.running.prepare import prepare
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
-from dsms.running.writers import Writers
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_create_stream, bind_create_table, check_late_places
-from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.binder import (
+    bind_create_stream,
+    bind_create_table,
+    bind_derived_stream,
+    check_late_places,
+)
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.sql.codes import error
-from dsms.sql.suggest import hint, listed
 from dsms.sql.types import ALWAYS
-from dsms.storage.catalog import Kind
 from dsms.tables.versioned import VersionedTable
 
 LONGEST = 200  # bytes of the name of a folder
@@ -45,12 +48,16 @@ def create_stream(
     heartbeat: Heartbeat,
 ) -> Done:
     """Declare a stream.  `catalog`, here and below: what who asks for it sees."""
+    if statement.query is not None:
+        return derive_stream(runtime, store, statement, sql, catalog)
     definition = bind_create_stream(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.streams:
         return Done(f"stream {definition.name} is there already")
     check_name(definition.name)
     check_free(runtime, statement.name)
+    if definition.late_into is not None:
+        _check_not_fed(runtime, definition.late_into)
     if not runtime.replaying:
         check_late_places(statement.late, definition, catalog)
     if statement.confidential is not None and not runtime.replaying:
@@ -63,6 +70,66 @@ def create_stream(
         connect_stream(runtime, archiving)
         go_on_behind(runtime, archiving, heartbeat)
     return Done(f"stream {definition.name} created{created(archiving)}")
+
+
+def derive_stream(
+    runtime: Runtime, store: Store, statement: ast.CreateStream, sql: str, catalog: Catalog
+) -> Done:
+    """Declare a stream that consists of what its query tells, and register that query."""
+    definition, feeder, bound = bind_derived_stream(statement, catalog, sql)
+    key = Catalog.key(definition.name)
+    if feeder is None or bound is None:
+        return Done(f"stream {definition.name} is there already")
+    check_number(runtime, catalog.user)
+    check_name(feeder.name)
+    check_free(runtime, statement.name)
+    if statement.confidential is not None and not runtime.replaying:
+        check_role(runtime.rights, statement.confidential.role, catalog.user)
+    archiving = archive_for(runtime, definition, catalog)
+    if archiving is not None and archiving.seam > ALWAYS and not runtime.replaying:
+        what = f"the archive of an earlier {definition.name} is there, and rows of a query"
+        raise UsageError("DS575", f"{what} can't go on with it", hint="choose another name")
+    catch_up(runtime)
+    runtime.declare(definition)
+    try:
+        warnings = start_query(runtime, feeder, bound)
+    except BaseException:
+        forget_stream(runtime, key)
+        raise
+    own = Catalog.key(feeder.name)
+    try:
+        store(lambda s: s.add_stream(definition), "statement", sql.encode())
+    except DsmsError:
+        forget_query(runtime, own, "it could not be stored")
+        forget_stream(runtime, key)
+        raise
+    runtime.rights = runtime.rights.owned(key, catalog.user).owned(own, catalog.user)
+    if archiving is not None:
+        connect_stream(runtime, archiving)
+    return Done(
+        f"stream {definition.name} created{created(archiving)}, fed by query {feeder.name}",
+        warnings,
+    )
+
+
+def _check_not_fed(runtime: Runtime, name: str) -> None:
+    """Late rows can't go where queries put theirs."""
+    entry = runtime.inputs[Catalog.key(name)]
+    if entry.fed_by:
+        message = f"late rows can't go into {name}: {', '.join(entry.fed_by)} feed it"
+        raise UsageError("DS225", message, hint="declare a stream for them")
+
+
+def check_number(runtime: Runtime, user: str | None) -> None:
+    """Raise why there may be no further query: DS634, DS680."""
+    if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
+        message = f"{len(runtime.queries)} queries are registered, which is the limit"
+        raise UsageError(
+            "DS634",
+            message,
+            hint="drop a query, or raise the limit of the server (--max-queries)",
+        )
+    check_queries(runtime, user)
 
 
 def create_table(
@@ -136,8 +203,10 @@ def start_query(
         running = prepare(runtime, definition, runtime.plan(bound, definition.options, True))
     running.notes = notes(running.phys)
     key = Catalog.key(definition.name)
+    feed(runtime, key, running)
     runtime.catalog.queries[key] = definition
     runtime.dispatch.register(key, running)
+    fed_anew(runtime, running)
     connect_query(runtime, archiving, running)
     streams = sorted(set(running.streams.values()))
     runtime.clocks.reads(key, streams)
@@ -157,8 +226,11 @@ def start_query(
         runtime.dispatch.unregister(key)
         runtime.archivings.pop(key, None)
         runtime.clocks.forget(key)
+        starve(runtime, key, running)
         running.check()
     runtime.parts.joined(key)
+    if running.feed is not None:
+        runtime.follow()
     return (*running.notes, *past)
 
 
@@ -167,8 +239,10 @@ def _start_periodic(
 ) -> tuple[str, ...]:
     key = Catalog.key(definition.name)
     query = periodic_query(runtime, definition, bound)
+    feed(runtime, key, query)
     runtime.catalog.queries[key] = definition
     runtime.dispatch.register(key, query)
+    fed_anew(runtime, query)
     connect_query(runtime, archiving, query)
     runtime.clocks.reads(key, query.reads)
     schedule(runtime, query)
@@ -176,41 +250,9 @@ def _start_periodic(
     query.advance(runtime.due(query))
     for group in list(runtime.shared.of(query.reads[0])) if query.evaluator.together else ():
         group.advance(runtime.due_of(group))
+    if query.feed is not None:
+        runtime.follow()
     return announce(runtime, query)
-
-
-def drop(
-    runtime: Runtime,
-    store: Store,
-    statement: ast.Drop,
-    sql: str,
-    catalog: Catalog,
-    writers: Writers,
-) -> Done:
-    """DROP, in whatever state the object is.  Raises DS405 while queries read it, or late rows of
-    its owner's own streams go there; streams of others drop their late rows from then on."""
-    name, kind = statement.name.text, statement.kind.value.lower()
-    key = Catalog.key(name)
-    found = catalog.find(name, statement.name.quoted)
-    if found is None or _kind(found) != kind:
-        if statement.if_exists and found is None:
-            return Done(f"there is no {kind} {name}")
-        raise _unknown(catalog, statement, found, kind)
-    if kind != "query":
-        _refuse_used(runtime, key, kind, found.name, catalog)
-    fed = feeding(runtime, key, others=True) if kind == "stream" else []
-    fed = [late_dropping(stream) for stream in fed]
-    stays = leave(runtime, key, kind)
-    store(lambda s: s.drop(_kind(found), found.name, fed), "statement", sql.encode())
-    for stream in fed:
-        runtime.redeclare(stream)
-    if kind == "query":
-        forget_query(runtime, key, f"query {found.name} was dropped")
-    else:
-        _remove(runtime, key, kind)
-        writers.forget(key)
-    runtime.rights = runtime.rights.without(key)
-    return Done(f"{kind} {found.name} dropped{stays}", fed_note(fed, catalog))
 
 
 def forget_query(runtime: Runtime, key: str, why: str) -> None:
@@ -224,55 +266,8 @@ def detach(runtime: Runtime, key: str) -> None:
     """The query is not among the others any more, nor is what it alone used."""
     gone = runtime.dispatch.unregister(key)
     runtime.parts.left(key, gone)
+    starve(runtime, key, gone)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
     del runtime.catalog.queries[key]
     runtime.clocks.forget(key)
-
-
-def _remove(runtime: Runtime, key: str, kind: str) -> None:
-    if kind == "stream":
-        runtime.remove(key)
-    else:
-        del runtime.catalog.tables[key], runtime.tables[key]
-
-
-def _kind(found: StreamDef | TableDef | QueryDef) -> Kind:
-    match found:
-        case StreamDef():
-            return "stream"
-        case TableDef():
-            return "table"
-        case QueryDef():
-            return "query"
-
-
-def _unknown(catalog: Catalog, statement: ast.Drop, found: object, kind: str) -> UsageError:
-    name = statement.name
-    known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
-    message = f"there is no {kind} {name.text}"
-    if found is not None:
-        message = f"{name.text} is a {_kind(found)}, not a {kind}"  # type: ignore[arg-type]
-    names = [d.name for d in known.values()]  # type: ignore[attr-defined]
-    return UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, names))
-
-
-def _refuse_used(runtime: Runtime, key: str, kind: str, name: str, catalog: Catalog) -> None:
-    users = [
-        q.name for q in runtime.queries.values() if key in q.tables or key in q.streams.values()
-    ]
-    if users:
-        known = sorted(u for u in users if catalog.find(u) is not None)
-        message = f"{kind} {name} is read by {listed(known) if known else 'queries of others'}"
-        raise UsageError(
-            "DS405",
-            message,
-            hint=f"drop {'that query' if len(users) == 1 else 'those queries'} first",
-        )
-    if kind == "stream" and (into := [s.name for s in feeding(runtime, key, others=False)]):
-        into = [i for i in into if catalog.find(i) is not None] or ["other streams"]
-        raise UsageError(
-            "DS405",
-            f"late rows of {', '.join(into)} go into stream {name}",
-            hint="drop that one first",
-        )

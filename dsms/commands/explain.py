@@ -33,15 +33,17 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
 
     Who may read something in part alone is shown the plan without that, and told so."""
     form = statement.format.value.lower()
-    live, more = None, []
+    live, more, into = None, [], None
     match statement.target:
         case ast.Ident() as name:
             running = registered(runtime, name, catalog)
             _check_shown(runtime, name, running, catalog)
             phys, live = running.phys, running.live() if statement.analyze else None
+            into = running.definition.feeds
             more = _more(runtime, running)
         case ast.CreateQuery() as create:
             definition, bound = bind_create_query(create, catalog)
+            into = definition.feeds
             phys, more = (
                 _planned(runtime, bound, dict(definition.options), not definition.on_lookup)
                 if bound
@@ -67,6 +69,7 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
     lines = explain(phys, form, live).splitlines()
     # of queries of others, with which this one shares, only who sees them is told
     if form == "text":
+        lines += [f"feeds stream {into}"] if into is not None else []
         lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
         lines += [f"{catalog.user} sees rows of {n} late: figures are not shown" for n in late]
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))

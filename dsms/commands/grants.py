@@ -14,8 +14,8 @@ from dsms.sql import ast
 from dsms.sql.ast import Right
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Context
-from dsms.sql.binder.definitions import column_index, kind_of
 from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.objects import column_index, kind_of
 from dsms.sql.binder.scope import relation_scope
 from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef

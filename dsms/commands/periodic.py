@@ -50,9 +50,9 @@ def _evaluated(new: Registration) -> PeriodicQuery:
 def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
     """An elastic query waits for its turn, if `Engine.work` is called."""
     options = dict(query.definition.options)
-    stamped = any(runtime.inputs[s].definition.timestamp is None for s in query.reads)
+    stamped = any(runtime.inputs[s].definition.stamped for s in query.reads)
     wanted = options.get("boundaries", "elastic" if stamped else "every")
-    if not runtime.settings.deferred or wanted != "elastic":
+    if not runtime.settings.deferred or wanted != "elastic" or query.feed is not None:
         return
     query.elastic, priority = True, int(options.get("priority", 0))
     if isinstance(query.evaluator, Member):

@@ -16,12 +16,19 @@ from dsms.api import Cancel, Done
 from dsms.archiving.archiving import Archiving
 from dsms.commands.archives import created
 from dsms.commands.dating import unseen_tables
-from dsms.commands.define import archive_for, check_free, check_name, forget_query, start_query
+from dsms.commands.define import (
+    archive_for,
+    check_free,
+    check_name,
+    check_number,
+    forget_query,
+    start_query,
+)
+from dsms.commands.feeding import catch_up, check_acyclic
 from dsms.commands.planning import Planner, planned
-from dsms.commands.quotas import check_queries
 from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError
 from dsms.operators.pieces import go_on
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
@@ -65,21 +72,18 @@ class Registering:
         definition, bound = found.definition, found.bound
         if bound is None:
             return Done(f"query {definition.name} is there already")
-        if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
-            message = f"{len(runtime.queries)} queries are registered, which is the limit"
-            raise UsageError(
-                "DS634",
-                message,
-                hint="drop a query, or raise the limit of the server (--max-queries)",
-            )
         catalog = self.see()
-        check_queries(runtime, catalog.user)
+        check_number(runtime, catalog.user)
+        check_acyclic(runtime, definition, bound)
+        if definition.feeds is not None or runtime.feeding.order:
+            catch_up(runtime)
         check_name(definition.name)
         check_free(runtime, self.statement.name)
         archiving = archive_for(runtime, definition, catalog)
         user = catalog.user
         running = None if found.phys is None else prepare(runtime, definition, found.phys)
-        if running is not None and archiving is None and running.streams and not running.early:
+        plain = archiving is None and definition.feeds is None
+        if running is not None and plain and running.streams and not running.early:
             warnings = yield from self._filled(running, user)
             unseen = unseen_tables(runtime, running)
         else:

@@ -128,6 +128,13 @@ def _check(
         raise UsageError(
             "DS417", f"stream {name} has ended: nothing follows, whatever its clock says"
         )
+    if entry.fed_by or any(q.feed is not None for q in queries):
+        fed = [q.definition.feeds for q in queries if q.feed is not None] or [name]
+        raise UsageError(
+            "DS417",
+            f"queries feed stream {fed[0]}, whose clock is theirs, and never goes back",
+            hint="drop it first, and declare it anew when the clock is set",
+        )
     if entry.event_time and entry.newest >= to:
         raise UsageError(
             "DS417",

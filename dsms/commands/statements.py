@@ -10,6 +10,7 @@ from dsms.api import Cancel, Done, Result
 from dsms.commands import (
     change,
     define,
+    dropping,
     explain,
     insert,
     lookup,
@@ -234,7 +235,15 @@ def run(
         case ast.AlterStream():
             return set_clock(runtime, store, statement, engine.now, catalog)
         case ast.Drop():
-            return define.drop(runtime, store, statement, sql, catalog, engine.writers)
+            return dropping.drop(
+                runtime,
+                store,
+                statement,
+                sql,
+                catalog,
+                engine.writers,
+                lambda one: check_statement(runtime.rights, runtime.catalog, catalog.user, one),
+            )
         case ast.Insert() | ast.Update() | ast.Delete():
             return finished(change.change_table(runtime, store, statement, lambda: catalog, cancel))
         case ast.Explain():

@@ -204,6 +204,8 @@ class Clocks:
 
 def _clock(stream: StreamInput) -> str:
     column = stream.definition.timestamp
+    if stream.fed_by:
+        return f"that of {', '.join(stream.fed_by)}"
     if column is None:
         return "system time"
     slack = f", slack {duration_text(stream.definition.slack)}" if stream.definition.slack else ""
@@ -215,6 +217,8 @@ def _held_by(watched: _Watched) -> str:
     stream = watched.stream
     if stream.ended:
         return "nothing: it has ended"
+    if stream.fed_by:
+        return f"query {stream.fed_by[0]}"
     if not stream.event_time:
         return "the engine's clock"
     if watched.idle:

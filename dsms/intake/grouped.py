@@ -114,7 +114,7 @@ def foreseen(entry: StreamInput, columns: Sequence[pa.Array], sizes: Sequence[in
     """How many rows of each frame will be late; the frames have `sizes` rows.
 
     Raises ValueError if some row would be refused, or go to another stream."""
-    if not entry.event_time or not len(columns[0]):
+    if entry.fed_by or not entry.event_time or not len(columns[0]):
         return [0] * len(sizes)
     late = _late(entry, columns)
     if late is None:

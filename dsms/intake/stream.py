@@ -40,9 +40,11 @@ class StreamInput:
     """The entry of one stream.  Not thread-safe: the engine's thread calls it.
 
     moved_up  whether some row of LATE INTO has a later instant than its timestamp column says
+    fed_by    the queries that give it its rows (`dsms.intake.fed`); empty: rows come from outside
     """
 
     moved_up = False
+    fed_by: tuple[str, ...] = ()
 
     def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
         self.definition = definition
@@ -162,6 +164,9 @@ class StreamInput:
         """
         self.check_heartbeat(ts)
         self.move(ts)
+
+    def check_end(self) -> None:
+        """Raise why nobody outside may end the stream."""
 
     def check_rows(self, now: int | None) -> None:
         """Raise what `accept` would raise of rows that come at `now`."""

@@ -32,7 +32,7 @@ from dsms.periodic.silence import (
 )
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.faults import CANCELLED, explained
-from dsms.running.registered import Registered
+from dsms.running.registered import ENDED, Registered
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.columns import taken
@@ -95,6 +95,18 @@ class PeriodicQuery(EvaluatedQuery):
             first_row = self.registered
         if self.due is None:
             self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
+
+    def put_in(self, clock: int, due: Callable[[], int]) -> tuple[int, bool]:
+        """See `Registered`.  Rows of a boundary have its instant."""
+        upto, ended = due(), clock >= ENDED and self.failure is None
+        if self.due is None:
+            return upto, ended
+        if self.numbers is None:
+            upto = min(self.due - 1, max(upto, self.clock + 1))
+            return upto, ended and self.due > self.until
+        if self.due - 1 > self.numbers.upto(upto):
+            return upto, ended
+        return max(self.looked() - 1, ALWAYS), False
 
     def no_more(self, newest: Callable[[str], int], front: int) -> None:
         """All its streams have ended, with these rows (by stream: `silence.empty_from`), and got to

@@ -198,6 +198,7 @@ class Checkpointer:
             "dispatch": runtime.dispatch,
             "parts": runtime.parts,
             "indices": runtime.indices,
+            "feeding": runtime.feeding,
             "engine": runtime.handle,
             "durable": self.durable,
         }
@@ -212,6 +213,7 @@ def settle(runtime: Runtime) -> None:
     """Finish what is under way, so that state holds no half-done step."""
     runtime.begin_all()
     runtime.run(None)
+    runtime.follow()
     runtime.dispatch.all_told()
     while runtime.backlog.going is not None:
         runtime.backlog.work()

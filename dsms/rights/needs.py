@@ -37,15 +37,17 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
     match statement:
         case ast.SelectStatement():
             return _reads(statement.query)
-        case ast.CreateStream(late=late):
+        case ast.CreateStream(late=late, query=query):
             return (
                 _CREATE,
                 *([Need(Right.INSERT, late.into)] if late is not None and late.into else []),
+                *(_reads(query) if query is not None else ()),
             )
         case ast.CreateTable():
             return (_CREATE,)
-        case ast.CreateQuery():
-            return (_CREATE, *_reads(statement.query))
+        case ast.CreateQuery(into=into):
+            fed = () if into is None else (Need(Right.INSERT, into.stream),)
+            return (_CREATE, *fed, *_reads(statement.query))
         case ast.Drop() | ast.AlterStream():
             return (Need(Right.ADMIN, statement.name),)
         case ast.Describe():

@@ -33,7 +33,7 @@ def lookup_of(query: Registered) -> Atom | None:
     """By what the query's rows can be looked up; None if it has to see all of them."""
     if not isinstance(query, RunningQuery) or len(query.streams) != 1 or query.tables:
         return None
-    if query.archived is not None or query.grouped or query.shares:
+    if query.archived is not None or query.grouped or query.shares or query.feed is not None:
         return None
     if query.errors.mode == "stop":
         return None  # its clock stops at the last instant of the stream before the failing row

@@ -42,3 +42,12 @@ def stop(queries: Iterable[Registered | None], fault: Exception) -> None:
     for query in queries:
         if query is not None and query.failure is None:
             query.fail(explained(query.name, fault))
+
+
+def set_aside(name: str) -> UsageError:
+    """Why a query that has killed the server twice at the same place does not run."""
+    return UsageError(
+        "DS648",
+        f"{name} is set aside: the server died over it twice",
+        hint="drop it, and register it anew once the cause is known",
+    )

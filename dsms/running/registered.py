@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel, Chunk, Column, Push, Subscription, shown_instant
 from dsms.errors import DsmsError
+from dsms.intake.fed import Feed
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.physical import Phys
 from dsms.running.pipeline import Path
@@ -20,8 +21,10 @@ from dsms.running.results import ResultLog
 from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 from dsms.sql.catalog import QueryDef
-from dsms.sql.types import ALWAYS, MIN_INSTANT
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
+
+ENDED = FOREVER - 1  # the clock of streams that have ended
 
 
 class ResultTap(Protocol):
@@ -71,6 +74,7 @@ class Registered(ABC):
     # which they are full
     full_at: tuple[tuple[str, int], ...] = ()
     archived: ResultTap | None = None  # its results go to an archive
+    feed: Feed | None = None  # ... to a stream
     reads: tuple[str, ...] = field(init=False)
     grouped: bool = field(default=False, init=False)  # a group takes its rows and answers it
     # it is on the way to its first answer: nobody moves it but who registers it
@@ -106,6 +110,17 @@ class Registered(ABC):
     def read_tables(self) -> int:
         """Of what ended up to this instant in tables nothing will be asked again."""
 
+    def put_in(self, clock: int, due: Callable[[], int]) -> tuple[int, bool]:
+        """Of what it puts into its stream: the instant up to which all is there, and whether
+        nothing follows.
+
+        clock  of the streams that it reads, ENDED where all have;  due  the instant up to which
+        it may answer"""
+        if clock < ENDED:
+            return min(self.clock, clock), False
+        limit = due()
+        return min(self.clock, limit), self.failure is None and self.clock >= limit
+
     @abstractmethod
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Answer all instants <= `upto`.  An error stops the query and is kept."""
@@ -138,6 +153,8 @@ class Registered(ABC):
             chunk.at = np.where(chunk.at < MIN_INSTANT, ALWAYS, chunk.at)
         self.log.append(chunk)
         self.tell(chunk)
+        if self.feed is not None:
+            self.feed.take(chunk.at, chunk.data)
 
     def tell(self, item: Chunk | Push) -> None:
         """Give every reader an item."""

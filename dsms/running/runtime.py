@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dsms.api import Cancel
 from dsms.archiving import Archiving, tidy
-from dsms.errors import DsmsError, UsageError
+from dsms.errors import DsmsError
 from dsms.intake.clock import Clocks
 from dsms.intake.outcome import Released
 from dsms.intake.stream import StreamInput
@@ -20,7 +20,8 @@ from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
 from dsms.running.dispatch import Dispatch
-from dsms.running.faults import stop
+from dsms.running.faults import set_aside, stop
+from dsms.running.feeding import Feeding, follow
 from dsms.running.forgetting import forget
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
@@ -84,6 +85,8 @@ class Runtime:
     # not stored: which rows go to which query, and what continuous ones have in common
     dispatch: Dispatch = field(default_factory=Dispatch, init=False)
     parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
+    # which queries feed streams; not stored, either
+    feeding: Feeding = field(default_factory=Feeding, init=False)
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
@@ -98,6 +101,7 @@ class Runtime:
         settings, lazy = self.settings, not self.settings.eager_instants
         self.dispatch = Dispatch.over(self.queries, settings.predicate_index and lazy)
         self.parts = SharedParts.over(self.dispatch, settings.shared_parts and lazy)
+        self.feeding = Feeding.over(self.inputs, self.queries)
 
     def indices_anew(self) -> None:
         """Those that are declared, with nothing in them yet."""
@@ -194,16 +198,22 @@ class Runtime:
 
     def pump(self, stream: str, cancel: Cancel | None = None) -> None:
         """Hand on what a stream has released, and move the clocks of the queries that read it."""
-        self._deliver(stream, self.inputs[stream].release())
+        self.deliver(stream, self.inputs[stream].release())
         self.run(stream, cancel)
+        self.follow(cancel)
         self._tidy()
 
     def pump_all(self, cancel: Cancel | None = None) -> None:
         """Hand on what any stream has released (idle ones move with the others)."""
         for key, entry in self.inputs.items():
-            self._deliver(key, entry.release())
+            self.deliver(key, entry.release())
         self.run(None, cancel)
+        self.follow(cancel)
         self._tidy()
+
+    def follow(self, cancel: Cancel | None = None) -> None:
+        """Hand on what queries have put into streams, and move the queries that read these."""
+        follow(self, cancel)
 
     def go_on(self, cancel: Cancel | None = None) -> None:
         """What `pump` or `pump_all` left when the turn was over."""
@@ -215,6 +225,7 @@ class Runtime:
             self._in_turn(list({id(q): q for q in then}.values()), cancel)
             cancel.turns.left.clear()
             self.parts.again()
+        self.follow(cancel)
         self._tidy()
 
     def begin_all(self) -> None:
@@ -231,7 +242,7 @@ class Runtime:
         if self.archivings:
             tidy(self)
 
-    def _deliver(self, stream: str, released: Released) -> None:
+    def deliver(self, stream: str, released: Released) -> None:
         if stream not in self.first_rows and released.complete:
             self.first_rows[stream] = int(released.complete[0].ts[0])
         ring = self.rings.get(stream)
@@ -283,7 +294,7 @@ class Runtime:
         for unit in units:
             if cancel is not None:
                 cancel.check()
-            self._run_unit(unit, cancel)
+            self.run_unit(unit, cancel)
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
@@ -292,7 +303,7 @@ class Runtime:
         try:
             for unit in units:
                 turn.turns.at = unit.name
-                self._run_unit(unit, turn)
+                self.run_unit(unit, turn)
                 count += 1
                 if count < len(units):
                     turn.between()
@@ -301,7 +312,7 @@ class Runtime:
         if self.settings.at_work is not None:
             self.settings.at_work.rest()
 
-    def _run_unit(self, unit: Unit, cancel: Cancel | None) -> None:
+    def run_unit(self, unit: Unit, cancel: Cancel | None) -> None:
         at_work = self.settings.at_work
         if at_work is not None:
             at_work.query(unit.name)
@@ -326,11 +337,7 @@ class Runtime:
 
     def _set_aside(self, unit: Unit) -> None:
         """It has killed the server twice at the same place."""
-        why = UsageError(
-            "DS648",
-            f"{unit.name} is set aside: the server died over it twice",
-            hint="drop it, and register it anew once the cause is known",
-        )
+        why = set_aside(unit.name)
         if isinstance(unit, Group):
             self._stop(unit, why)
         elif unit.failure is None:

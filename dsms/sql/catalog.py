@@ -39,6 +39,12 @@ class StreamDef:
     confidential_to: str | None = None
     options: tuple[tuple[str, Option], ...] = ()
     sql: str = ""
+    derived: str | None = None  # the query that it was made with: its rows come from there
+
+    @property
+    def stamped(self) -> bool:
+        """Whether its rows are stamped on arrival."""
+        return self.timestamp is None and self.derived is None
 
     @property
     def durability(self) -> str:
@@ -71,6 +77,13 @@ class QueryDef:
     archive_for: int | None = None
     archive_cluster: str | None = None
     archive_every: int | None = None
+    # the stream that it feeds, and what stands in each column there: a column of the query,
+    # INSTANT, or NOTHING
+    feeds: str | None = None
+    places: tuple[int, ...] = ()
+
+
+INSTANT, NOTHING = -1, -2
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,8 +231,9 @@ def _statement(node: ast.Statement) -> str:
             return _joined(query(its_query), _with(options))
         case ast.CreateStream() | ast.CreateTable() | ast.CreateQuery():
             return _create(node)
-        case ast.Drop(kind, what, if_exists):
-            return f"DROP {kind}{' IF EXISTS' if if_exists else ''} {name(what)}"
+        case ast.Drop(kind, what, if_exists, cascade):
+            absent, readers = " IF EXISTS" if if_exists else "", " CASCADE" if cascade else ""
+            return f"DROP {kind}{absent} {name(what)}{readers}"
         case ast.Describe(what, kind_or_none):
             return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
         case ast.Show(shown, like, of):
@@ -267,8 +268,11 @@ def _create(node: ast.CreateStream | ast.CreateTable | ast.CreateQuery) -> str:
     absent = "IF NOT EXISTS " if node.if_not_exists else ""
     match node:
         case ast.CreateStream(stream, columns):
-            head = f"CREATE STREAM {absent}{name(stream)} ({', '.join(map(_part, columns))})"
-            return _joined(head, *_stream_clauses(node), _with(node.options))
+            head = f"CREATE STREAM {absent}{name(stream)}"
+            if node.query is None:
+                head += f" ({', '.join(map(_part, columns))})"
+            body = "" if node.query is None else f"AS {query(node.query)}"
+            return _joined(head, *_stream_clauses(node), _with(node.options), body)
         case ast.CreateTable(table, columns, key):
             elements = [*map(_part, columns), *([f"PRIMARY KEY ({names(key)})"] if key else [])]
             head = f"CREATE TABLE {absent}{name(table)} ({', '.join(elements)})"
@@ -281,7 +285,14 @@ def _create(node: ast.CreateStream | ast.CreateTable | ast.CreateQuery) -> str:
                 _archive(node.archive),
                 _with(node.options),
             ]
-            return _joined(f"CREATE QUERY {absent}{name(query_name)} AS {query(its_query)}", *tail)
+            into = f"{_into(node.into)} " if node.into is not None else ""
+            head = f"CREATE QUERY {absent}{name(query_name)} AS {into}{query(its_query)}"
+            return _joined(head, *tail)
+
+
+def _into(into: ast.Into) -> str:
+    columns = f" ({names(into.columns)})" if into.columns else ""
+    return f"INSERT INTO {name(into.stream)}{columns}"
 
 
 def _stream_clauses(node: ast.CreateStream) -> list[str]:

@@ -55,7 +55,7 @@ class Names:
             self._loop.call_soon_threadsafe(self.rights_changed)
         shapes: dict[str, StreamShape] = {}
         for definition in self._engine.streams():
-            stamped = definition.timestamp is None
+            stamped = definition.stamped
             shape = StreamShape(
                 definition.name, definition.schema, stamped, definition.idle_timeout is not None
             )

@@ -62,6 +62,24 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     ("DS227", "SELECT * FROM trades [RANGE ^1 MONTH]", "needs a SLIDE", "SLIDE"),
     ("DS228", "CREATE STREAM z (a INT) SLACK ^1 s", "needs event time", "TIMESTAMP BY"),
+    (
+        "DS230",
+        "CREATE STREAM z SLACK ^1 s AS SELECT Istream(sym) FROM trades [RANGE 5]",
+        "SLACK has no meaning",
+        "leave it out",
+    ),
+    (
+        "DS330",
+        "CREATE STREAM z AS ^SELECT SUM(qty) AS n FROM trades [RANGE 10]",
+        "rows that enter or leave",
+        "Istream",
+    ),
+    (
+        "DS330",
+        "CREATE QUERY q AS INSERT INTO ^kept SELECT sym FROM trades",
+        "stamped on arrival",
+        "TIMESTAMP BY",
+    ),
     ("DS229", "CREATE STREAM z (a INT) INDEX BY (a, ^a)", "names `a` twice", "once"),
     ("DS229", "CREATE STREAM z (a FLOAT) INDEX BY (^a)", "a is FLOAT", "= or IN"),
 ]

@@ -8,6 +8,7 @@ from dsms.sql.binder.definitions import (
     bind_create_table,
     check_late_places,
 )
+from dsms.sql.binder.derived import bind_derived_stream
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
@@ -21,6 +22,7 @@ __all__ = [
     "bind_create_query",
     "bind_create_stream",
     "bind_create_table",
+    "bind_derived_stream",
     "bind_lookup",
     "bind_query",
     "bind_table_statement",

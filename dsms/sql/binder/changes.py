@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dsms.sql import ast
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Context, project
-from dsms.sql.binder.definitions import column_index, kind_of
 from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.objects import column_index, kind_of
 from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.scope import Scope, relation_scope
 from dsms.sql.binder.select import bind_nested

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from dsms.sql import ast
 from dsms.sql.binder.durations import fixed, maybe_fixed
+from dsms.sql.binder.feeding import bind_feeding
+from dsms.sql.binder.objects import column_index, kind_of
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.typenames import type_of
@@ -24,12 +26,24 @@ UNINDEXED = (Kind.BOOL, Kind.FLOAT)  # two values alone; values that nobody asks
 
 def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str = "") -> StreamDef:
     """The stream that the statement declares; `sql` is its text, kept for the catalog."""
-    taken = _taken(statement, statement.name, StreamDef, catalog)
+    taken = taken_by(statement, statement.name, StreamDef, catalog)
     if isinstance(taken, StreamDef):
         return taken
     schema = _schema(statement.columns)
     _check_event_time(statement)
     timestamp, unit = _timestamp(statement.timestamp, schema)
+    return stream_def(statement, schema, timestamp, unit, catalog, sql)
+
+
+def stream_def(
+    statement: ast.CreateStream,
+    schema: Schema,
+    timestamp: int | None,
+    unit: str | None,
+    catalog: Catalog,
+    sql: str,
+) -> StreamDef:
+    """The stream of these columns, and what the clauses say of it."""
     archive, secret = statement.archive, statement.confidential
     return StreamDef(
         statement.name.text,
@@ -56,7 +70,7 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
 
 def bind_create_table(statement: ast.CreateTable, catalog: Catalog, sql: str = "") -> TableDef:
     """The table that the statement declares; columns of its primary key are NOT NULL."""
-    taken = _taken(statement, statement.name, TableDef, catalog)
+    taken = taken_by(statement, statement.name, TableDef, catalog)
     if isinstance(taken, TableDef):
         return taken
     schema = _schema(statement.columns)
@@ -80,7 +94,7 @@ def bind_create_query(
 ) -> tuple[QueryDef, Output] | tuple[QueryDef, None]:
     """The registered query and its plan; the plan is None if IF NOT EXISTS found the query
     there."""
-    taken = _taken(statement, statement.name, QueryDef, catalog)
+    taken = taken_by(statement, statement.name, QueryDef, catalog)
     if isinstance(taken, QueryDef):
         return taken, None
     archive = statement.archive
@@ -93,6 +107,10 @@ def bind_create_query(
         )
     plan = bind_query(statement, catalog)
     options = check_options(statement.options, "query")
+    feeds: str | None = None
+    places: tuple[int, ...] = ()
+    if statement.into is not None:
+        plan, feeds, places = bind_feeding(statement, statement.into, plan, catalog)
     made = QueryDef(
         statement.name.text,
         sql,
@@ -103,11 +121,13 @@ def bind_create_query(
         archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR", zero=True) if archive else None,
         archive_cluster=_cluster(archive, plan.schema),
         archive_every=maybe_fixed(archive.update_every, "UPDATE EVERY") if archive else None,
+        feeds=feeds,
+        places=places,
     )
     return made, plan
 
 
-def _taken(
+def taken_by(
     statement: ast.CreateStream | ast.CreateTable | ast.CreateQuery,
     name: ast.Ident,
     kind: type,
@@ -125,20 +145,6 @@ def _taken(
     what = kind_of(found)
     hint = f"choose another name, or DROP {what.upper()} {found.name} first"
     raise error("DS213", f"the name {name.text} is taken by a {what}", name, hint)
-
-
-def kind_of(found: StreamDef | TableDef | QueryDef) -> str:
-    """stream, table or query."""
-    return {StreamDef: "stream", TableDef: "table", QueryDef: "query"}[type(found)]
-
-
-def column_index(schema: Schema, name: ast.Ident, where: str) -> int:
-    """The position of a column of one's own; DS201."""
-    for i, f in enumerate(schema):
-        if name.matches(f.name):
-            return i
-    hint = suggest(name.text, [f.name for f in schema], "columns")
-    raise error("DS201", f"{where}: unknown column `{name.text}`", name, hint)
 
 
 def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:

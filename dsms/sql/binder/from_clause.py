@@ -212,7 +212,10 @@ class _FromBinder:
 
 def _check_readable(ctx: Context, query: QueryDef, ref: ast.TableRef) -> None:
     if ctx.persistent:
-        hint = f"repeat the text of {query.name} as a subquery in FROM"
+        hint = (
+            f"repeat the text of {query.name} as a subquery in FROM, or read a stream of what "
+            "enters its answer: CREATE STREAM name AS SELECT Istream(...) ..."
+        )
         message = f"{query.name} is a query: persistent queries read streams and tables"
         raise error("DS325", message, ref.name, hint)
     if query.on_lookup:

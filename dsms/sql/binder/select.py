@@ -66,7 +66,10 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
         return bind_body(ctx, body, beyond, internal=True)
     if output.restore or output.kind is ast.OutputKind.DSTREAM:
         name = output.kind.value + ("-restore" if output.restore else "")
-        hint = "in FROM use Istream (what enters is appended) or nothing"
+        hint = (
+            "in FROM use Istream (what enters is appended) or nothing, or read a stream of it: "
+            f"CREATE STREAM name AS SELECT {name}(...) ..."
+        )
         raise error(
             "DS328",
             f"{name} describes the output of a whole query, not of a subquery",

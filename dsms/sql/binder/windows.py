@@ -211,7 +211,8 @@ def governing_slide(ctx: Context) -> Slide | None:
                 "DS309",
                 message,
                 place,
-                "give all windows the same SLIDE, or split the query in two",
+                "give all windows the same SLIDE, or split the query in two: a second one reads a "
+                "stream of what enters the answer (CREATE STREAM name AS SELECT Istream(...) ...)",
             )
     return first
 

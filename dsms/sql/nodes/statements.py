@@ -72,7 +72,10 @@ class Confidential(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateStream(Statement):
-    """Without `timestamp` the stream is stamped on arrival.  None everywhere means: not said."""
+    """Without `timestamp` the stream is stamped on arrival.  None everywhere means: not said.
+
+    `query`: what enters (or leaves) its answer are the rows, and its columns are those of the
+    stream, with that of `timestamp` behind them."""
 
     name: Ident
     columns: tuple[ColumnDef, ...]
@@ -88,6 +91,7 @@ class CreateStream(Statement):
     archive: Archive | None = None
     confidential: Confidential | None = None
     options: tuple[Option, ...] = ()
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,16 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Into(Node):
+    """``INSERT INTO stream [(columns)]`` before the SELECT of a query that feeds it."""
+
+    stream: Ident
+    columns: tuple[Ident, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CreateQuery(Statement):
-    """``CREATE QUERY q AS select [ON LOOKUP] [ARCHIVE ...] [WITH (...)]``"""
+    """``CREATE QUERY q AS [INSERT INTO s] select [ON LOOKUP] [ARCHIVE ...] [WITH (...)]``"""
 
     name: Ident
     query: Query
@@ -113,6 +125,7 @@ class CreateQuery(Statement):
     on_lookup: bool = False
     archive: Archive | None = None
     options: tuple[Option, ...] = ()
+    into: Into | None = None
 
 
 class ObjectKind(StrEnum):
@@ -123,9 +136,12 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
+    """`cascade`: what reads or feeds it goes with it"""
+
     kind: ObjectKind
     name: Ident
     if_exists: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,13 @@ class Definitions(Options):
         )
 
     @rule
+    def derived_stream(self, pos: Pos, absent: bool | None, name: ast.Ident, *parts: Any) -> Any:
+        *clauses, query = parts
+        said = _fixed(once(tuple(clauses)))
+        fields = {field: said[key].value for key, field in _STREAM_FIELDS.items() if key in said}
+        return ast.CreateStream(name, (), bool(absent), **fields, query=query, pos=pos)
+
+    @rule
     def create_table(
         self, pos: Pos, absent: bool | None, name: ast.Ident, elements: Any, *clauses: Clause
     ) -> Any:
@@ -225,7 +232,12 @@ class Definitions(Options):
 
     @rule
     def create_query(
-        self, pos: Pos, absent: bool | None, name: ast.Ident, query: ast.Query, *clauses: Clause
+        self,
+        pos: Pos,
+        absent: bool | None,
+        name: ast.Ident,
+        query: ast.Query,
+        *clauses: Clause,
     ) -> Any:
         said = once(clauses)
         return ast.CreateQuery(
@@ -235,6 +247,29 @@ class Definitions(Options):
             "ON LOOKUP" in said,
             _value(said, "ARCHIVE"),
             _value(said, "WITH") or (),
+            pos=pos,
+        )
+
+    @rule
+    def feeding_query(
+        self,
+        pos: Pos,
+        absent: bool | None,
+        name: ast.Ident,
+        stream: ast.Ident,
+        columns: Any,
+        query: ast.Query,
+        *clauses: Clause,
+    ) -> Any:
+        said = once(clauses)
+        return ast.CreateQuery(
+            name,
+            query,
+            bool(absent),
+            "ON LOOKUP" in said,
+            _value(said, "ARCHIVE"),
+            _value(said, "WITH") or (),
+            ast.Into(stream, columns or (), pos=stream.pos),
             pos=pos,
         )
 
@@ -254,9 +289,14 @@ class Statements(Definitions, Rights):
 
     @rule
     def drop(
-        self, pos: Pos, kind: ast.ObjectKind, present: bool | None, name: ast.Ident
+        self,
+        pos: Pos,
+        kind: ast.ObjectKind,
+        present: bool | None,
+        name: ast.Ident,
+        cascade: bool | None,
     ) -> ast.Drop:
-        return ast.Drop(kind, name, bool(present), pos=pos)
+        return ast.Drop(kind, name, bool(present), bool(cascade), pos=pos)
 
     @rule
     def describe(self, pos: Pos, kind: ast.ObjectKind | None, name: ast.Ident) -> ast.Describe:
