@@ -132,6 +132,11 @@ def test_benchmarks_over_tcp_write_their_report(name: str, tmp_path: Path) -> No
     assert "| " in text and "Python " in text
 
 
+def test_a_chain_ends_as_its_parts_do(tmp_path: Path) -> None:
+    assert command.main(["chain", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Chains of derived streams" in (tmp_path / "report.md").read_text()
+
+
 def test_filters_report_what_numpy_counts(tmp_path: Path) -> None:
     assert command.main(["filters", "--toy", "--report", str(tmp_path)]) == 0
     assert "## Many filters" in (tmp_path / "report.md").read_text()

@@ -125,7 +125,7 @@ def test_nothing_comes_from_outside() -> None:
         lambda: engine.heartbeat("d", 5),
         lambda: engine.end("d"),
     ):
-        with pytest.raises(UsageError, match=r"DS513.*d_feed"):
+        with pytest.raises(UsageError, match=r"DS513.*queries feed it"):
             call()
     assert refused(engine, "CREATE STREAM l (k INT, n INT) LATE INTO d").code in ("DS228", "DS225")
 

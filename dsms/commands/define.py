@@ -116,7 +116,7 @@ def _check_not_fed(runtime: Runtime, name: str) -> None:
     """Late rows can't go where queries put theirs."""
     entry = runtime.inputs[Catalog.key(name)]
     if entry.fed_by:
-        message = f"late rows can't go into {name}: {', '.join(entry.fed_by)} feed it"
+        message = f"late rows can't go into {name}: queries feed it"
         raise UsageError("DS225", message, hint="declare a stream for them")
 
 

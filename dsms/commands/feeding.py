@@ -15,12 +15,20 @@ from dsms.sql.catalog import Catalog, QueryDef
 def catch_up(runtime: Runtime) -> None:
     """Queries that feed streams are where their clocks are: what a statement finds of those streams
     does not depend on how calls were divided."""
-    if runtime.feeding.order:
-        runtime.run(None)
+    for key in runtime.feeding.order:
+        entry = runtime.inputs[key]
+        assert isinstance(entry, FedInput)
+        for name in entry.feeds:
+            query = runtime.queries[name]
+            groups = runtime.shared.of(query.reads[0]) if query.grouped else ()
+            for unit in (*groups, query):
+                runtime.run_unit(unit, None)
         runtime.follow()
 
 
-def check_acyclic(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> None:
+def check_acyclic(
+    runtime: Runtime, definition: QueryDef, bound: lp.Output, catalog: Catalog
+) -> None:
     """Raise DS419 where rows of a stream would come back to it, DS507 where it has ended."""
     if definition.feeds is None:
         return
@@ -30,7 +38,7 @@ def check_acyclic(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> N
     )
     found = runtime.feeding.path(reads, goal)
     if found is not None:
-        names = [runtime.catalog.streams[key].name for key in (goal, *found)]
+        names = [_called(catalog, key) for key in (goal, *found)]
         raise UsageError(
             "DS419",
             f"stream {definition.feeds} would be fed with its own rows: {' <- '.join(names)}",
@@ -40,6 +48,10 @@ def check_acyclic(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> N
         raise UsageError(
             "DS507", f"stream {definition.feeds} was ended: no rows can follow", hint="feed another"
         )
+
+
+def _called(catalog: Catalog, key: str) -> str:
+    return catalog.streams[key].name if key in catalog.streams else "a stream of others"
 
 
 def feed(runtime: Runtime, key: str, query: Registered) -> None:

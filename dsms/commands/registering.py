@@ -74,7 +74,7 @@ class Registering:
             return Done(f"query {definition.name} is there already")
         catalog = self.see()
         check_number(runtime, catalog.user)
-        check_acyclic(runtime, definition, bound)
+        check_acyclic(runtime, definition, bound, catalog)
         if definition.feeds is not None or runtime.feeding.order:
             catch_up(runtime)
         check_name(definition.name)

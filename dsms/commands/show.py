@@ -19,6 +19,7 @@ from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_rights import show_grants, show_users
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
+from dsms.intake.clock import StreamStatus
 from dsms.intake.values import duration_text
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
@@ -90,8 +91,17 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
             return show_quotas(runtime, catalog, statement.of)
 
 
+def _status(runtime: Runtime, key: str, catalog: Catalog) -> StreamStatus:
+    """Queries of others are not named."""
+    found = runtime.clocks.status(key)
+    feeders = map(Catalog.key, runtime.inputs[key].fed_by)
+    if all(query in catalog.queries for query in feeders):
+        return found
+    return replace(found, clock="that of queries of others", held_by="queries of others")
+
+
 def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
-    lines = [runtime.clocks.status(key) for key in catalog.streams]
+    lines = [_status(runtime, key, catalog) for key in catalog.streams]
     known = [not catalog.sees_late([key]) for key in catalog.streams]
 
     def told(values: list[Any]) -> list[Any]:

@@ -220,8 +220,8 @@ class FedInput(StreamInput):
         name = self.definition.name
         raise UsageError(
             "DS513",
-            f"stream {name} takes no {what}: {' and '.join(self.fed_by)} feed it",
-            hint=f"its rows are what those queries tell; send {what} to the streams that they read",
+            f"stream {name} takes no {what} from outside: queries feed it",
+            hint="its rows and its clock are theirs (SHOW STREAMS names them)",
         )
 
     def check_rows(self, now: int | None) -> None:

@@ -31,6 +31,7 @@ NAMES = (
     "sharing",
     "frequent",
     "queries",
+    "chain",
     "transactions",
     "synopses",
     "archive",
