@@ -8,6 +8,8 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
+from tests.archives import fresh as archiving
+from tests.archives import landed
 from tests.derived_world import S
 
 BASE = "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t"
@@ -207,6 +209,17 @@ def test_explain_and_show_say_what_feeds_what() -> None:
     assert "feeds stream d" in [row["plan"] for row in plan.data.to_pylist()]
     (shown,) = engine.execute("SHOW STREAMS LIKE 'd'")
     assert shown.data.to_pylist()[0]["clock"] == "that of d_feed"
+
+
+def test_it_is_archived_like_any_other(tmp_path: Path) -> None:
+    engine = archiving(
+        tmp_path,
+        "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE STREAM d SUBWINDOW 1 s "
+        "ARCHIVE FOR 1 h UPDATE EVERY 10 s AS SELECT Istream(k) FROM s [RANGE 5 s]",
+    )
+    feed(engine, *((at % 3, at) for at in range(1, 40)))
+    engine.end("s")
+    assert [row["k"] for row in landed(tmp_path, "d")] == [at % 3 for at in range(1, 40)]
 
 
 def test_rights(tmp_path: Path) -> None:

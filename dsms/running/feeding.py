@@ -34,7 +34,7 @@ class Feeding:
     def over(cls, inputs: Mapping[str, StreamInput], queries: Mapping[str, Registered]) -> Feeding:
         """As the streams and queries are now."""
         reads = {
-            key: frozenset(s for q in entry.feeds for s in queries[q].reads)
+            key: frozenset(s for q in entry.feeds if q in queries for s in queries[q].reads)
             for key, entry in inputs.items()
             if isinstance(entry, FedInput)
         }
