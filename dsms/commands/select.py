@@ -14,6 +14,7 @@ from dsms.commands.planning import Planner, planned
 from dsms.commands.slices import Ready
 from dsms.errors import UsageError
 from dsms.oneshot.cut import Cut, cut
+from dsms.oneshot.pushdown import OPS
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
 from dsms.reads.archives import Archives, reads_archives
@@ -23,6 +24,7 @@ from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
+from dsms.sql.expr import Call, Col, Lit, conjuncts
 from dsms.sql.looking import looking
 from dsms.sql.types import ALWAYS, FOREVER, arrow_schema
 from dsms.storage.archive.job import OVERTAKEN, TRIES
@@ -346,6 +348,28 @@ def refuse_archives(needed: dict[int, Read]) -> None:
         )
 
 
+def _is_simple(node: lp.Node) -> bool:
+    """Columns of the rows of one window that compare so with constants: no rewrite would help."""
+    while True:
+        match node:
+            case lp.Select():
+                parts = conjuncts(node.predicate)
+                if not all(isinstance(e, Call) and _compares(e) for e in parts):
+                    return False
+            case lp.Project():
+                if not all(isinstance(e, Col) for e in node.exprs):
+                    return False
+            case lp.Window():
+                return isinstance(node.child, lp.StreamScan) and node.child.archive is None
+            case _:
+                return False
+        node = node.child
+
+
+def _compares(expr: Call) -> bool:
+    return expr.fn in OPS and all(isinstance(e, Col | Lit) for e in expr.args)
+
+
 def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]:
     """Bytes that a plan may take while it runs.  Raises DS625 where a server has none left."""
     memory, most = runtime.settings.memory, runtime.settings.statement_bytes
@@ -354,6 +378,8 @@ def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]
 
 def optimized(planner: Planner, bound: lp.Output) -> lp.Node:
     """The plan after the rewrites that persistent queries get; ORDER BY stays on top."""
+    if _is_simple(bound.child):
+        return bound.child
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child
     root = planner(lp.Output(core, "rstream", True, False, None, core.schema), ()).node

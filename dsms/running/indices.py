@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.oneshot.pushdown import Condition, conditions, used_columns
@@ -25,6 +26,7 @@ from dsms.state.ring import Ring, SubWindow, between
 OFTEN = 3  # one-time queries that ask for a column, before there is an index over it
 SHARE = 10  # such an index takes a tenth of the ring's bytes at most
 CATCH_UP = 1 << 17  # rows that are taken in at a time
+MOST = 8  # where more than an eighth of a sub-window's rows matter, it is read
 FEW = 1 << 15  # rows that are read at once
 KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
 
@@ -157,7 +159,7 @@ class Pick:
         if sub.number not in found.places:
             return None
         places = found.rows(sub)
-        if 2 * len(places) > len(sub.rows):
+        if MOST * len(places) > len(sub.rows):
             return sub.rows
         return sub.rows.take(places) if len(places) else None
 
@@ -165,15 +167,19 @@ class Pick:
         """The rows of all those sub-windows that matter, with ts in (since, upto]."""
         self._follow()
         found = self._look()
-        parts, out = [], []
+        parts, out = list[tuple[Batch, np.ndarray]](), list[Batch]()
         for sub in subs:
-            if not found.index.covers(sub):
-                out.append(between(sub.rows, since, upto))
-            elif sub.number in found.places:
-                parts.append((sub.rows, found.rows(sub)))
+            if found.index.covers(sub):
+                if sub.number in found.places:
+                    parts.append((sub.rows, found.rows(sub)))
+                continue
+            if parts:
+                out.append(gathered(parts, self.used))
+                parts = []
+            out.append(sub.rows)
         if parts:
-            out.insert(0, between(gathered(parts, self.used), since, upto))
-        return out
+            out.append(gathered(parts, self.used))
+        return [between(rows, since, upto) for rows in out]
 
     def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
         """The column of the index; how many of those sub-windows have rows with ts in (since, upto]

@@ -81,6 +81,7 @@ class ReadTransaction:
     reads: int = 0
     aborts: int = 0
     copied: int = 0
+    picked: int = 0  # bytes of copies that an index has found
     picks: Mapping[int, Pick] = field(default_factory=dict)  # leaves that are read by an index
     maps: dict[int, Map] = field(init=False)
     parts: dict[int, dict[int, Batch]] = field(init=False)
@@ -97,7 +98,7 @@ class ReadTransaction:
     def forget(self) -> None:
         """Start again: nothing has been read."""
         self.parts = {leaf: {} for leaf in self.streams}
-        self.snapshot, self.copied = None, 0
+        self.snapshot, self.copied, self.picked = None, 0, 0
 
     def fail(self, error: Exception) -> None:
         """It can't go on."""
@@ -135,11 +136,15 @@ class ReadTransaction:
         return bool(sub.rows.ts[-1] <= self.needed[leaf].since(at))
 
     def _picked(self, leaf: int, sub: SubWindow) -> Batch:
-        """The rows that matter."""
-        if leaf not in self.picks:
+        """The rows that matter; all of them, where a copy of those would take too much."""
+        if leaf not in self.picks or 2 * self.picked > self.limit:
             return sub.rows
         rows = self.picks[leaf].rows(sub)
-        return sub.rows.slice(0, 0) if rows is None else rows
+        if rows is None:
+            return sub.rows.slice(0, 0)
+        if rows is not sub.rows:
+            self.picked += batch_bytes(rows)
+        return rows
 
     def _reduced(self, leaf: int, rows: Batch) -> Batch | None:
         """The rows after the stateless work.  None where one fails: whether it counts is not known

@@ -16,17 +16,21 @@ import pyarrow as pa
 from dsms.state.vec import Vec
 
 _FIXED = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
+_WORDS = {t.id: _FIXED[t] for t in (pa.int64(), pa.float64())}  # a number is found sooner
 EIGHT_BYTES = (pa.int64(), pa.float64())
 
 
 def numpy_values(col: pa.Array) -> np.ndarray:
     """The values of an int64/float64/bool array as NumPy, arbitrary where NULL; no copy for 8-byte
     types."""
-    if pa.types.is_boolean(col.type):
-        return _bits(col.buffers()[1], col.offset, len(col))
-    dtype = _FIXED[col.type]
-    raw: np.ndarray = np.frombuffer(col.buffers()[1], dtype) if len(col) else np.empty(0, dtype)
-    return raw[col.offset : col.offset + len(col)]
+    n, dtype = len(col), _WORDS.get(col.type.id)
+    if dtype is None:
+        assert pa.types.is_boolean(col.type)
+        return _bits(col.buffers()[1], col.offset, n)
+    if not n:
+        return np.empty(0, dtype)
+    raw: np.ndarray = np.frombuffer(col.buffers()[1], dtype)
+    return raw[col.offset : col.offset + n]
 
 
 def _bits(buffer: Any, offset: int, n: int) -> np.ndarray:

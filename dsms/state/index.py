@@ -9,7 +9,6 @@ its links; what has left ends a chain, so nothing is unlinked, and no bit is dir
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,6 +70,8 @@ class WindowIndex:
     first: int = 0
     version: int = 0
     span: int = 0
+    # by the number of a sub-window its serial number
+    serial: dict[int, int] = field(default_factory=dict)
     newest: np.ndarray = field(default_factory=lambda: np.full(BUCKETS, NEVER, np.int64))
     slot: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS, np.uint16))
     _scratch: np.ndarray = field(default_factory=lambda: np.full(BUCKETS, -1, np.int32))
@@ -93,6 +94,8 @@ class WindowIndex:
         while gone < len(self.parts) and (oldest is None or self.parts[gone].number < oldest):
             gone += 1
         if gone:
+            for part in self.parts[:gone]:
+                del self.serial[part.number]
             del self.parts[:gone]
             self.first += gone
             self.version += 1
@@ -109,6 +112,7 @@ class WindowIndex:
     def _reset(self, span: int) -> None:
         self.first += len(self.parts)
         self.parts.clear()
+        self.serial.clear()
         self.newest.fill(NEVER)
         self.span = span
         self.version += 1
@@ -119,6 +123,7 @@ class WindowIndex:
         back_slot = np.empty(len(store.present), np.uint16)
         serial = self.first + len(self.parts)
         _link(store.present, serial, self.newest, self.slot, back, back_slot)
+        self.serial[sub.number] = serial
         self.parts.append(Part(sub.number, _known(sub.rows), store, back, back_slot))
         self.version += 1
 
@@ -139,12 +144,8 @@ class WindowIndex:
 
     def covers(self, sub: SubWindow) -> bool:
         """Whether that sub-window, as it is, is in the index."""
-        k = self._place(sub.number)
-        return k is not None and self.parts[k].known == _known(sub.rows)
-
-    def _place(self, number: int) -> int | None:
-        k = bisect_left(self.parts, number, key=lambda p: p.number)
-        return k if k < len(self.parts) and self.parts[k].number == number else None
+        serial = self.serial.get(sub.number)
+        return serial is not None and self.parts[serial - self.first].known == _known(sub.rows)
 
     @property
     def rows(self) -> int:

@@ -16,11 +16,10 @@ from numba import njit
 
 from dsms.state.columns import numpy_values
 
-BITS = 14
+BITS = 12
 BUCKETS = 1 << BITS  # more cost as much room as they save rows to compare
 _SHIFT = np.uint64(64 - BITS)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_STEP = np.uint64(0x100000001B3)
 NARROW = 1 << 16  # rows whose places fit 16 bits
 
 
@@ -31,11 +30,30 @@ def _of_words(words, out):
 
 
 @njit(cache=True, nogil=True)
+def _word(octets, at):
+    """Eight octets as a word."""
+    word = np.uint64(0)
+    for k in range(8):
+        word |= np.uint64(octets[at + k]) << np.uint64(8 * k)
+    return word
+
+
+@njit(cache=True, nogil=True)
 def _of_texts(offsets, octets, out):
     for i in range(len(out)):
-        h = np.uint64(offsets[i + 1] - offsets[i])
-        for k in range(offsets[i], offsets[i + 1]):
-            h = (h ^ np.uint64(octets[k])) * _STEP
+        at, end = offsets[i], offsets[i + 1]
+        h = np.uint64(end - at)
+        if end - at >= 8:
+            while at + 8 < end:
+                h = (h ^ _word(octets, at)) * _FACTOR
+                h ^= h >> np.uint64(29)
+                at += 8
+            word = _word(octets, end - 8)  # perhaps some octets again
+        else:
+            word = np.uint64(0)
+            for k in range(at, end):
+                word = (word << np.uint64(8)) | np.uint64(octets[k])
+        h = (h ^ word) * _FACTOR
         out[i] = ((h ^ (h >> np.uint64(29))) * _FACTOR) >> _SHIFT
 
 

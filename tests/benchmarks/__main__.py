@@ -34,6 +34,7 @@ NAMES = (
     "chain",
     "transactions",
     "synopses",
+    "windows",
     "archive",
     "durability",
     "frames",
