@@ -5,6 +5,10 @@ What a file holds is known by its name, else (.txt, .log, -) by how it begins; -
 Columns are matched by name: as it is written, else in any case, else with _ for what a name can't
 have (id.orig_h is id_orig_h).  In JSON user.name is the key name of the object user.
 
+--create NAME makes the stream, as the file's beginning (1 MB) has it: the names of columns, types,
+which one says when a row was, and how late rows are.  What is not as wished is said by --names,
+--map, --timestamp, --clauses, or by a CREATE STREAM of your own, which begins as --dry-run shows.
+
 Lines that are not rows of the stream are reported with their numbers and left out; the others are
 sent.  After --max-rejects of them the load stops.  What the shell writes as csv or json, and what
 `dsms archive export` writes, is read back to equal rows.
@@ -24,6 +28,8 @@ If the server is gone, the load says so, waits for it (300 s; at a terminal unti
 on; no row is taken twice.  Interrupted, it says what was taken, and with which line to go on.
 
 examples:
+  dsms load conn.log --create conns --dry-run               # what it would be
+  dsms load conn.log --create conns --clauses 'RETAIN 1 DAY'
   dsms load flights.csv.gz --stream flights
   dsms load 'conn.*.log.gz' --stream conns
   dsms load part1.jsonl --stream s --rejects bad.csv --map name=user.name
@@ -66,6 +72,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows sent at a time (default 50000)",
     )
+    add(
+        "--create",
+        metavar="NAME",
+        help="create this stream for the file: its columns, types and time are inferred from its "
+        "beginning, and shown as a statement",
+    )
+    add("--timestamp", metavar="COLUMN", help="--create: the column of event time")
+    add("--clauses", metavar="TEXT", default="", help="--create: 'SLACK 1 HOUR RETAIN 1 DAY', ...")
+    add("--dry-run", action="store_true", help="--create: only show the statement, and rows")
     add("--merge", action="store_true", help="several files: rows by the stream's time")
     add("--follow", action="store_true", help="like tail -F: wait for more, through rotations")
     add(
@@ -204,13 +219,32 @@ def run(args: argparse.Namespace) -> int:
         path.endswith((".gz", ".zst", ".bz2", ".parquet")) for path in args.files
     ):
         raise UsageError("DS530", "only files of text grow line by line", hint="leave out --follow")
-    jobs = jobs_of(
-        args, batch=args.batch, merge=args.merge, follow=args.follow, first=args.from_line
-    )
+    from dsms_client.files.create import inferred_job, show
+
+    statement = None
+    if args.create is not None:
+        args.stream = [args.create]
+    more = {
+        "batch": args.batch,
+        "merge": args.merge,
+        "follow": args.follow,
+        "first": args.from_line,
+    }
+    jobs = jobs_of(args, **more)
+    if args.create is not None:
+        jobs[0], inferred = inferred_job(jobs[0], args.timestamp)
+        statement = inferred.statement(args.create, args.clauses)
+        show(inferred, statement, args.dry_run, args.quiet)
+        if args.dry_run:
+            return OK
+    elif args.dry_run or args.timestamp or args.clauses:
+        raise UsageError("DS530", "--timestamp, --clauses and --dry-run are for --create")
 
     async def work(client: Any, reporter: Any) -> bool:
         from dsms_client.files.send import load
 
+        if statement is not None:
+            await client.execute(statement)
         return all([(await load(client, job, reporter)).clean for job in jobs])
 
     return OK if asyncio.run(with_client(args, work)) else FAILED

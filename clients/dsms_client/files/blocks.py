@@ -92,3 +92,24 @@ def empty_lines(block: bytes, lines: np.ndarray) -> np.ndarray:
     length = ends[lines] - starts[lines]
     first = array[np.minimum(starts[lines], len(array) - 1)]
     return (length == 0) | ((length == 1) & (first == RETURN))
+
+
+def plain_lines(block: bytes) -> int:
+    """How many lines the block has; 0 if one of them is empty."""
+    if not block or block.startswith((b"\n", b"\r")):
+        return 0
+    array = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(array == NEWLINE)
+    first = array[np.minimum(ends + 1, len(array) - 1)][: -1 if block.endswith(b"\n") else None]
+    if ((first == NEWLINE) | (first == RETURN)).any():
+        return 0
+    return len(ends) + (not block.endswith(b"\n"))
+
+
+def has_hexadecimal(block: bytes) -> bool:
+    """Whether ``0x`` stands anywhere, which Arrow reads as the beginning of a number."""
+    if b"x" not in block and b"X" not in block:
+        return False
+    array = np.frombuffer(block, np.uint8)
+    places = np.flatnonzero((array | 32) == ord("x"))
+    return bool((array[np.maximum(places, 1) - 1] == ord("0")).any())

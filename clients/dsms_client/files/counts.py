@@ -21,9 +21,9 @@ _FAR = 2**62
 
 def micros(texts: pa.Array, unit: str) -> np.ndarray:
     """int64 for texts that are all numbers (`NUMBER`); ±2^62 for what is further from 1970."""
-    usual = _usual(texts, unit)
-    if usual is not None:
-        return usual
+    known = usual(texts, unit)
+    if known is not None:
+        return known
     found = pc.extract_regex(texts, _PLAIN)
     plain = found.is_valid().to_numpy(zero_copy_only=False)
     out = _plain(found, unit)
@@ -32,7 +32,7 @@ def micros(texts: pa.Array, unit: str) -> np.ndarray:
     return out
 
 
-def _usual(texts: pa.Array, unit: str) -> np.ndarray | None:
+def usual(texts: pa.Array, unit: str) -> np.ndarray | None:
     """Numbers of moderate size that are whole microseconds: Arrow reads them many times as fast."""
     power = UNITS[unit]
     if power < 0 or texts.null_count or texts.offset:

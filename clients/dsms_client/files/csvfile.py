@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
-from dsms_client.files.blocks import blocks, empty_lines
+from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, plain_lines
 from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
@@ -122,11 +122,9 @@ class _Reader:
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        if not block or block.startswith((b"\n", b"\r")) or b"\n\n" in block or b"\n\r" in block:
+        lines = plain_lines(block)
+        if not lines or (self._direct and has_hexadecimal(block)):
             return None
-        if self._direct and (b"0x" in block or b"0X" in block):
-            return None  # Arrow reads hexadecimal digits
         kinds = dict.fromkeys(self._places.values(), pa.string())
         shared = [n for parts in self._mapping.source for n in parts]
         for place, kind in self._direct.items():
@@ -139,7 +137,7 @@ class _Reader:
             return None
         if table.num_rows != lines:
             return None
-        found = {name: _one(table.column(place)) for name, place in self._places.items()}
+        found = {name: one_array(table.column(place)) for name, place in self._places.items()}
         arrays = []
         for (_, sql), parts in zip(self._mapping.columns, self._mapping.source, strict=True):
             array = texts_of(found, parts, len(table))
@@ -224,7 +222,7 @@ class _Reader:
         # Rows of another length that are no text can't be given as text: each byte a character
         invalid.clear()
         table = self._table(block, kinds, ENCODING, skip)
-        columns = [recoded(_one(column)) for column in table.columns]
+        columns = [recoded(one_array(column)) for column in table.columns]
         return pa.table(columns, self._ids), [own(row) for row in invalid]
 
     def _blank(self, table: pa.Table, lines: np.ndarray, block: bytes) -> np.ndarray:
@@ -233,7 +231,7 @@ class _Reader:
         for column in table.columns:
             if not without.any():
                 break
-            sizes = pc.fill_null(pc.binary_length(_one(column)), 0)
+            sizes = pc.fill_null(pc.binary_length(one_array(column)), 0)
             without &= sizes.to_numpy(zero_copy_only=False) == 0
         found = np.flatnonzero(without)
         return found[empty_lines(block, lines[found])] if len(found) else found
@@ -242,7 +240,7 @@ class _Reader:
         self, table: pa.Table, lines: np.ndarray, rejects: list[Reject], empty: int
     ) -> Piece:
         """Rows in which a value that is used is no text, or not of its type, are rejected."""
-        columns = {name: _one(table.column(place)) for name, place in self._places.items()}
+        columns = {name: one_array(table.column(place)) for name, place in self._places.items()}
         bad: dict[int, str] = {}
         texts = {}
         for name, column in columns.items():
@@ -272,7 +270,7 @@ def _lines(
     good[wrong] = False
     heights = np.ones(len(good), np.int64)
     for column in table.columns:
-        counts = pc.fill_null(pc.count_substring(_one(column), b"\n"), 0)
+        counts = pc.fill_null(pc.count_substring(one_array(column), b"\n"), 0)
         heights[good] += counts.to_numpy(zero_copy_only=False)
     heights[~good] += np.array([row.text.count("\n") for row in invalid], np.int64)
     lines = first + np.cumsum(heights) - heights
@@ -300,7 +298,7 @@ def _renumbered(piece: Piece, lines: np.ndarray, first: int) -> Piece:
     return replace(piece, lines=lines[piece.lines - first] + first, rejects=rejects)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

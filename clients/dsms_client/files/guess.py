@@ -35,6 +35,8 @@ def delimiter_of(head: bytes) -> str:
     """What divides the values of most lines into as many; a comma where nothing does."""
     lines = [line for line in head.removeprefix(BOM).decode(errors="replace").splitlines() if line]
     lines = lines[: max(1, min(LINES, len(lines) - 1))]  # the last one may be cut off
+    if not lines:
+        return ","
     best, most = ",", 0.0
     for delimiter in DELIMITERS:
         counts = [re.sub(r'"[^"]*"', "", line).count(delimiter) for line in lines]

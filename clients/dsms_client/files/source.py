@@ -63,8 +63,6 @@ class FileSource:
         self.packed = PACKED.get(last) if base else None
         ending = os.path.splitext(base if self.packed else path.lower())[1].lstrip(".")
         self._raw: Any = None
-        self._opened: Any = None  # of standard input: what is open, and was looked at
-        self._head: bytes | None = None
         known = path == STDIN or options.kind is not None or ending in ENDINGS
         if not known:
             raise UsageError(
@@ -85,22 +83,8 @@ class FileSource:
             with self.guarded(), open(self.path, "rb") as raw:
                 unpacked = _unpacked(raw, self.packed)
                 return bytes(_filled(_recoded(unpacked, self.options.encoding), size))
-        if self._head is None:
-            self._head = b""
-        if len(self._head) < size:
-            with self.guarded():
-                self._head += _filled(self._stdin(), size - len(self._head))
-        return self._head[:size]
-
-    def _stdin(self) -> Any:
-        if self._opened is None:
-            raw = getattr(sys.stdin, "buffer", sys.stdin)
-            raw = getattr(raw, "raw", raw)  # what is there, without waiting for a whole block
-            start = raw.read(4) or b""
-            start = start.encode() if isinstance(start, str) else start
-            packed = next((p for mark, p in MAGIC.items() if start.startswith(mark)), None)
-            self._opened = _recoded(_unpacked(_Behind(start, raw), packed), self.options.encoding)
-        return self._opened
+        with self.guarded():
+            return _stdin(self.options.encoding).head(size)
 
     def position(self) -> int:
         """Bytes of the file (as it is on disk) read so far."""
@@ -114,8 +98,7 @@ class FileSource:
         none at the end.  Raises DS530, also where they are something else by how they begin."""
         with self.guarded():
             if self.path == STDIN:
-                head, self._head = self._head or b"", None
-                yield _Behind(head, self._stdin())
+                yield _stdin(self.options.encoding)
                 return
             with open(self.path, "rb") as raw:
                 self._raw = raw
@@ -201,6 +184,38 @@ def _filled(stream: Any, size: int) -> bytes:
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)
+
+
+class _Stdin:
+    """Standard input: looked at, then read, whoever opens it."""
+
+    def __init__(self, file: Any, encoding: str | None) -> None:
+        self.file = file
+        raw = getattr(file, "buffer", file)
+        raw = getattr(raw, "raw", raw)  # what is there, without waiting for a whole block
+        start = raw.read(4) or b""
+        start = start.encode() if isinstance(start, str) else start
+        packed = next((p for mark, p in MAGIC.items() if start.startswith(mark)), None)
+        self._stream = _recoded(_unpacked(_Behind(start, raw), packed), encoding)
+        self._head = b""
+
+    def head(self, size: int) -> bytes:
+        if len(self._head) < size:
+            self._head += _filled(self._stream, size - len(self._head))
+        return self._head[:size]
+
+    def read(self, size: int) -> bytes:
+        part, self._head = self._head[:size], self._head[size:]
+        return part or bytes(self._stream.read(size) or b"")
+
+
+_open: list[_Stdin] = []  # at most one
+
+
+def _stdin(encoding: str | None) -> _Stdin:
+    if not _open or _open[0].file is not sys.stdin:
+        _open[:] = [_Stdin(sys.stdin, encoding)]
+    return _open[0]
 
 
 class _Behind(io.RawIOBase):

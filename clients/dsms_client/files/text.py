@@ -21,7 +21,7 @@ from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
 from dsms.lengths import lengths
 from dsms_client.columns import arrow_type
 from dsms_client.files import times
-from dsms_client.files.counts import NUMBER, UNITS, micros
+from dsms_client.files.counts import NUMBER, UNITS, micros, usual
 from dsms_client.files.options import Options
 
 NO_UNIT = f"a number says no unit: give --time-unit {'|'.join(UNITS)}"
@@ -60,6 +60,10 @@ def convert(
         wrong = pc.and_(pc.starts_with(texts, "\\x"), misformed).fill_null(False)
         good = pc.if_else(wrong, pa.scalar(None, pa.string()), texts)
         return _blobs(good), _places(wrong)
+    if kind == "TIMESTAMP" and options.unit is not None:
+        values = usual(texts, options.unit)
+        if values is not None and not _outside(values).any():
+            return pa.array(values), np.empty(0, np.int64)
     texts = pc.utf8_trim_whitespace(texts)
     if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
         texts = _pointed(texts, options.decimal)

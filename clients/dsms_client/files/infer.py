@@ -1,0 +1,249 @@
+"""A stream for a file: names, types, the column of time and how late rows are, from the file's
+beginning.
+
+DuckDB's sniffer says what divides the values of CSV and whether a line of names comes first.  A
+column has the first of BOOL, INT, FLOAT, TIMESTAMP that all its values in the sample are of, as
+`dsms load` reads them, else STRING; numbers with leading zeros stay text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.errors import UsageError
+from dsms_client.files import times
+from dsms_client.files.guess import delimiter_of
+from dsms_client.files.infertime import choose_time, joined_day, slack_for
+from dsms_client.files.options import NULLS, Options
+from dsms_client.files.pieces import plain_name
+from dsms_client.files.sample import Sample, sample_of
+from dsms_client.files.source import FileSource
+from dsms_client.files.text import convert
+from dsms_client.names import unique
+
+SAMPLE = 1 << 20  # bytes of the file that are looked at
+ROWS = 20_480  # and rows, as many as DuckDB's sniffer takes
+MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "None", "none", "null", "-", "?")
+RESERVED = frozenset((  # words of the language that are no names unless quoted
+    "select", "from", "where", "group", "having", "order", "by", "limit", "offset", "union",
+    "intersect", "except", "all", "distinct", "as", "on", "using", "join", "inner", "left", "right",
+    "full", "cross", "and", "or", "not", "is", "in", "like", "between", "exists", "null", "true",
+    "false", "case", "when", "then", "else", "end", "cast", "with", "create", "istream", "dstream",
+    "rstream", "wstream",
+))  # a table  # fmt: skip
+_PADDED = r"^[+-]?0[0-9]"
+_WORDS = r"(?i)^(?:true|false|t|f)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """`columns` (names and SQL types) of a stream, and how the file feeds them: `renamed` columns,
+    `options`.  `time`: the column of event time, if there is one.  `notes` say why."""
+
+    columns: tuple[tuple[str, str], ...]
+    renamed: dict[str, str]
+    options: Options
+    time: str | None = None
+    slack: str | None = None
+    notes: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = field(default=())
+
+    def statement(self, name: str, clauses: str = "") -> str:
+        """CREATE STREAM, to be shown and run."""
+        columns = ",\n    ".join(f"{quoted(column)} {sql}" for column, sql in self.columns)
+        parts = [f"CREATE STREAM {quoted(name)} (\n    {columns})"]
+        if self.time is not None:
+            parts.append(f"TIMESTAMP BY {quoted(self.time)}")
+            if self.slack is not None and "slack" not in clauses.casefold():
+                parts.append(f"SLACK {self.slack}")
+        return "\n    ".join(filter(None, (" ".join(parts), clauses.strip())))
+
+
+def quoted(name: str) -> str:
+    """A name as statements write it."""
+    if re.fullmatch(r"[^\W\d]\w*", name) and name.casefold() not in RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def infer(
+    source: FileSource, renamed: dict[str, str] | None = None, time: str | None = None
+) -> Inferred:
+    """Look at the file's beginning.  `renamed`: columns of the stream that are called otherwise in
+    the file.  `time`: the column of event time, if it is known.
+
+    Raises DS530 for a file without rows, DS533 for a column that is not there or holds no times."""
+    options = source.options
+    notes: list[str] = []
+    if source.kind in ("csv", "tsv"):
+        options, said = _dialect(source, options)
+        notes += said
+    sample = sample_of(source, options, SAMPLE, ROWS)
+    if not sample.texts:
+        raise UsageError("DS530", f"{source.name} has no rows to infer types from")
+    options, said = _with_missing(sample, options)
+    notes += said
+    known = {column: name for name, column in (renamed or {}).items()}
+    plain = [known.get(n) or _spelled(n) for n in sample.texts]
+    names = dict(zip(sample.texts, unique(plain), strict=True))
+    mapped = {names[n]: n for n in names if _needs_map(names[n], n)}
+    types = {n: sample.types.get(n) or _type(n, sample.texts[n], options) for n in sample.texts}
+    joined = joined_day(sample.texts, types) if time is None else None
+    if joined is not None:
+        day, clock, texts = joined
+        name = unique([*names.values(), "t"])[-1]
+        sample.texts = {name: texts} | {
+            n: column for n, column in sample.texts.items() if n not in (day, clock)
+        }
+        names[name], types[name], mapped[name] = name, "TIMESTAMP", f"{day}+{clock}"
+        mapped = {k: v for k, v in mapped.items() if k == name or v not in (day, clock)}
+        notes.append(f"{name}: made of {day} and {clock}")
+    chosen = choose_time(sample.texts, types, names, options, time)
+    options = chosen.options
+    types |= chosen.types
+    notes += chosen.notes
+    notes += [f"left out: {n}, {why}" for n, why in sample.left_out.items()]
+    slack, said = slack_for(sample.texts, chosen.column, options)
+    columns = tuple((names[n], types[n]) for n in sample.texts)
+    return Inferred(
+        columns,
+        mapped | (renamed or {}),
+        options,
+        None if chosen.column is None else names[chosen.column],
+        slack,
+        (*notes, *said),
+        _first_rows(sample),
+    )
+
+
+def _spelled(column: str) -> str:
+    """A name that needs no quotes, if it can be."""
+    name = re.sub(r"\W+", "_", column.strip()).strip("_") or "column"
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def _needs_map(name: str, column: str) -> bool:
+    return name.casefold() not in (column.strip().casefold(), plain_name(column))
+
+
+def _first_rows(sample: Sample) -> tuple[tuple[str, ...], ...]:
+    columns = [column.slice(0, 3).fill_null("").to_pylist() for column in sample.texts.values()]
+    return tuple(zip(*columns, strict=True))
+
+
+def _dialect(source: FileSource, options: Options) -> tuple[Options, list[str]]:
+    """What divides values and whether names come first, as far as nobody has said it."""
+    import duckdb
+
+    head = source.head(SAMPLE)
+    source.judge(head[:8])
+    delimiter = options.delimiter or ("\t" if source.kind == "tsv" else None)
+    header = options.names is None
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "sample.csv")
+        with open(path, "wb") as file:
+            file.write(head[: head.rfind(b"\n") + 1] or head)
+        try:
+            found = duckdb.execute(
+                "SELECT Delimiter, HasHeader, Columns FROM sniff_csv(?, sample_size = ?)",
+                [path, ROWS],
+            ).fetchone()
+        except duckdb.Error:
+            found = None
+    if delimiter is None:
+        alone = found is None or len(found[2]) < 2 or len(found[0]) != 1
+        delimiter = delimiter_of(head) if alone else found[0]  # type: ignore[index]
+    notes = [] if delimiter in ",\t" else [f"values are divided by {delimiter!r}"]
+    if header and not _names_first(head, delimiter, bool(found and found[1]), options):
+        return replace(options, delimiter=delimiter, names=_numbered(head, delimiter)), [
+            *notes,
+            "no line of names: columns are c1, c2, ... (--names gives them)",
+        ]
+    return replace(options, delimiter=delimiter), notes
+
+
+def _names_first(head: bytes, delimiter: str, sniffed: bool, options: Options) -> bool:
+    """Whether the first line is one of names: none of them is a number or a time."""
+    first = head.partition(b"\n")[0].decode(errors="replace").strip().split(delimiter)
+    texts = pa.array([cell.strip('"') for cell in first], pa.string())
+    values = [
+        kind
+        for kind in ("FLOAT", "TIMESTAMP")
+        if len(convert(texts, kind, options)[1]) < len(texts) - texts.null_count
+    ]
+    return not values and (sniffed or all(first))
+
+
+def _numbered(head: bytes, delimiter: str) -> tuple[str, ...]:
+    first = re.sub(r'"[^"]*"', "", head.partition(b"\n")[0].decode(errors="replace").strip())
+    if delimiter == " ":
+        first = re.sub(" +", " ", first)
+    return tuple(f"c{i}" for i in range(1, first.count(delimiter) + 2))
+
+
+def _with_missing(sample: Sample, options: Options) -> tuple[Options, list[str]]:
+    """Texts like NA, where all else in their column is of a type: NULL."""
+    if not sample.guessed or options.nulls is not None:
+        return options, []
+    found: set[str] = set()
+    for name, column in sample.texts.items():
+        if name in sample.types:
+            continue
+        missing = pc.is_in(column, pa.array(MISSING))
+        there = {text for text in pc.unique(column.filter(missing)).to_pylist() if text}
+        if there and _type(name, column, options) == "STRING":
+            rest = pc.if_else(missing, pa.scalar(None, pa.string()), column)
+            if rest.null_count < len(rest) and _type(name, rest, options) != "STRING":
+                found |= there
+    if not found:
+        return options, []
+    texts = pa.array(sorted(found))
+    sample.texts = {
+        n: pc.if_else(pc.is_in(c, texts), pa.scalar(None, pa.string()), c)
+        for n, c in sample.texts.items()
+    }
+    said = f"means NULL: {', '.join(sorted(found))}, beside an empty cell (--null says otherwise)"
+    return replace(options, nulls=(*NULLS, *sorted(found))), [said]
+
+
+def _type(name: str, texts: pa.Array, options: Options) -> str:
+    """The first type that all these texts are of."""
+    there = texts.drop_null()
+    if not len(there):
+        return "STRING"
+    if pc.all(pc.match_substring_regex(there, _WORDS)).as_py():
+        return "BOOL"
+    padded = pc.any(pc.match_substring_regex(there, _PADDED)).as_py()
+    for kind in ("INT", "FLOAT"):
+        if not padded and not len(convert(there, kind, options)[1]):
+            return kind
+    plain = replace(options, unit=None)
+    if not len(convert(there, "TIMESTAMP", plain)[1]) or len(times.guess(there)) == 1:
+        return "TIMESTAMP"
+    return "STRING"
+
+
+def flags(options: Options) -> str:
+    """The options of `dsms load` that say the same."""
+    said: list[str] = []
+    for flag, value in (
+        ("--delimiter", options.delimiter if options.delimiter not in (None, ",", "\t") else None),
+        ("--names", ",".join(options.names) if options.names else None),
+        ("--time-unit", options.unit),
+        ("--decimal", options.decimal if options.decimal != "." else None),
+        ("--time-zone", options.zone),
+    ):
+        if value:
+            said += [flag, shlex.quote(value)]
+    for form in options.time_formats:
+        said += ["--time-format", shlex.quote(form)]
+    for null in options.nulls or ():
+        said += ["--null", shlex.quote(null)]
+    return " ".join(said)

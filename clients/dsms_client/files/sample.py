@@ -1,0 +1,195 @@
+"""The first rows of a file, as text; and the types that the file itself says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from dsms_client.files import csvfile, json_array, jsonfile, linesfile, nested, zeekfile
+from dsms_client.files.csvfile import one_array
+from dsms_client.files.header import read_header
+from dsms_client.files.open import read
+from dsms_client.files.options import BOM, Options
+from dsms_client.files.source import FileSource
+from dsms_client.files.text import convert
+
+
+@dataclass(slots=True)
+class Sample:
+    """Columns of the file and their texts; `types` (SQL) of those that are known, `left_out` those
+    that no stream can have.  `guessed`: the texts are CSV's, where NULL is a matter of taste."""
+
+    texts: dict[str, pa.Array]
+    types: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    guessed: bool = False
+
+
+class _Beginning(FileSource):
+    """What a file begins with, in place of it."""
+
+    def __init__(self, source: FileSource, head: bytes, options: Options) -> None:
+        self.path, self.name, self.kind, self.size = source.path, source.name, source.kind, 0
+        self.options, self._bytes = options, head
+
+    def head(self, size: int) -> bytes:
+        return self._bytes[:size]
+
+    def position(self) -> int:
+        return 0
+
+    @contextlib.contextmanager
+    def binary(self) -> Iterator[Any]:
+        with self.guarded():
+            yield io.BytesIO(self._bytes)
+
+
+def sample_of(source: FileSource, options: Options, size: int, rows: int) -> Sample:
+    """Raises DS530."""
+    if source.kind == "parquet":
+        return _parquet(source, rows)
+    head = source.head(size)
+    if len(head) == size:
+        head = head[: head.rfind(b"\n") + 1] or head
+    if source.kind in ("json", "jsonl"):
+        return _json(source, head, rows)
+    begin = _Beginning(source, head, options)
+    types: dict[str, str] = {}
+    if source.kind == "zeek":
+        header = zeekfile.read_zeek_header(begin, head)
+        names: Sequence[str] = header.names
+        types = {
+            n: zeekfile.TYPES.get(t, "STRING") for n, t in zip(names, header.types, strict=False)
+        }
+    elif source.kind in ("apache", "lines"):
+        names = linesfile.names_of(options, source.kind)
+        if source.kind == "apache":
+            types = {name: linesfile.TYPES.get(name, "STRING") for name in names}
+    else:
+        delimiter = options.delimiter or ","
+        with begin.binary() as stream:
+            found = read_header(
+                begin, stream, csvfile.BLOCK, delimiter, options, options.names or ()
+            )
+        names = found.names
+    texts = _texts(begin, names, options, rows)
+    return Sample(texts, types, guessed=source.kind in ("csv", "tsv"))
+
+
+def _texts(
+    source: FileSource, names: Sequence[str], options: Options, rows: int
+) -> dict[str, pa.Array]:
+    """All columns as text."""
+    columns = [(name, "STRING") for name in names]
+    _, pieces = read(source, columns, {name: name for name in names}, options)
+    found = [piece.batch for piece in pieces]
+    if not sum(batch.num_rows for batch in found):
+        return {}
+    table = pa.Table.from_batches(found).slice(0, rows).combine_chunks()
+    return {name: one_array(table.column(name)) for name in names}
+
+
+def _json(source: FileSource, head: bytes, rows: int) -> Sample:
+    source.judge(head[:8])
+    head = head.removeprefix(BOM).lstrip()
+    array = bool(head) and jsonfile.is_array(source.kind, head)
+    lines = json_array.elements(head) if array else iter(head.decode(errors="replace").splitlines())
+    objects: list[dict[str, Any]] = []
+    for line in lines:
+        if len(objects) == rows:
+            break
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(line, parse_int=_Number, parse_float=_Number)
+            if isinstance(value, dict):
+                objects.append(_flat(value, ""))
+    names = list(dict.fromkeys(name for one in objects for name in one))
+    sample = Sample({})
+    for name in names:
+        values = [one.get(name) for one in objects]
+        there = [value for value in values if value is not None]
+        if any(isinstance(value, list | dict) for value in there):
+            sample.left_out[name] = "which holds lists"
+            continue
+        if there and not any(isinstance(v, _Number | bool) for v in there):
+            kind = None if all(isinstance(v, str) for v in there) else "STRING"
+            if kind is None and _are_numbers(there):
+                sample.types[name] = "STRING"  # numbers that are written as text
+        elif (
+            len({isinstance(v, bool) for v in there} | {isinstance(v, _Number) for v in there}) > 2
+        ):
+            sample.left_out[name] = "which holds values of several kinds"
+            continue
+        sample.texts[name] = pa.array([_text(value) for value in values], pa.string())
+    return sample
+
+
+class _Number(str):
+    """A number of JSON: its digits."""
+
+
+def _are_numbers(texts: list[str]) -> bool:
+    return not len(convert(pa.array(texts, pa.string()), "FLOAT")[1])
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
+
+
+def _flat(value: dict[str, Any], before: str, depth: int = nested.DEPTH) -> dict[str, Any]:
+    """An object without objects within: their keys behind points."""
+    out: dict[str, Any] = {}
+    for key, inner in value.items():
+        if isinstance(inner, dict) and depth:
+            out |= _flat(inner, f"{before}{key}.", depth - 1)
+        else:
+            out[before + key] = inner
+    return out
+
+
+def _parquet(source: FileSource, rows: int) -> Sample:
+    from dsms_client.files.parquetfile import open_parquet
+
+    sample = Sample({})
+    with source.guarded(), open_parquet(source) as file:
+        schema = file.schema_arrow
+        for one in schema:
+            sql = _sql_of(one.type)
+            if sql is None:
+                sample.left_out[one.name] = f"which is {one.type}"
+            else:
+                sample.types[one.name] = sql
+        batch = next(file.iter_batches(rows, columns=list(sample.types)), None)
+    for name, sql in sample.types.items():
+        if batch is None:
+            sample.texts[name] = pa.array([], pa.string())
+        elif sql == "BYTES":
+            sample.texts[name] = pa.array(["" for _ in range(batch.num_rows)])
+        else:
+            column = batch.column(name)
+            sample.texts[name] = column.cast(pa.string())
+    return sample
+
+
+def _sql_of(kind: pa.DataType) -> str | None:
+    """The SQL type of an Arrow type."""
+    if kinds.is_dictionary(kind):
+        return _sql_of(kind.value_type)
+    if kinds.is_decimal(kind):
+        fits = kind.precision <= 38 and 0 <= kind.scale <= kind.precision
+        return f"DECIMAL({kind.precision}, {kind.scale})" if fits else None
+    tests = (
+        (kinds.is_boolean, "BOOL"), (kinds.is_integer, "INT"), (kinds.is_floating, "FLOAT"),
+        (kinds.is_timestamp, "TIMESTAMP"), (kinds.is_date, "TIMESTAMP"),
+        (kinds.is_duration, "INTERVAL"), (kinds.is_string, "STRING"),
+        (kinds.is_large_string, "STRING"), (kinds.is_binary, "BYTES"),
+    )  # a table  # fmt: skip
+    return next((sql for test, sql in tests if test(kind)), None)
