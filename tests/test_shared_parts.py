@@ -85,7 +85,7 @@ SINGLE = st.sampled_from(
 )
 OPTIONS = st.sampled_from(
     ["", "", "", "", " WITH (on_error = 'stop')", " WITH (strategy = 'nt')",
-     " WITH (strategy = 'direct')", " WITH (max_state = 40000)"]
+     " WITH (strategy = 'direct')"]
 )  # by the line  # fmt: skip
 ROWS = st.lists(
     st.tuples(st.none() | st.integers(0, 2), st.none() | st.integers(0, 3), st.integers(-1, 2)),

@@ -48,6 +48,14 @@ class Indices:
     settings: Settings
     streams: dict[str, StreamIndices] = field(default_factory=dict)
 
+    @classmethod
+    def over(cls, settings: Settings, streams: Iterable[StreamDef]) -> Indices:
+        """Those that the streams declare, with nothing in them yet."""
+        made = cls(settings)
+        for definition in streams:
+            made.declare(definition)
+        return made
+
     def declare(self, definition: StreamDef) -> None:
         """What INDEX BY of a stream says."""
         if definition.index_by and self.settings.window_index:
