@@ -4,9 +4,9 @@ Alone a query is best off with its selections pushed down, and the columns that 
 it shows cut out below.  But many readers of the same join or groups, each with a condition of his
 own, have nothing in common then.  So the planner also makes the plan in which one of the selections
 stays where it is and what lies below it is planned by itself: it takes that one where what lies
-below runs already, or has been wanted by so many others that it pays, or where it costs about as
-much.  Neither what is selected nor
-what lies below may fail for a row: which rows fail would change.
+below runs already, or has been wanted by so many others that it pays: by one, if it costs about as
+much.  Neither what is selected nor what lies below may fail for a row: which rows fail would
+change.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def with_selection_above(
         more, others = found.phys.cost.total - found.below, offered.wanted.get(found.key, 0)
         runs = found.key in offered.running and more <= alone.cost.total
         pays = found.below + (others + 1) * more <= (others + 1) * alone.cost.total
-        alike = found.phys.cost.total <= LITTLE * alone.cost.total
+        alike = others > 0 and found.phys.cost.total <= LITTLE * alone.cost.total
         if runs or alike or (others >= WANTED and pays):
             return replace(found.phys, wants=tuple(wants))
     return replace(alone, wants=tuple(wants))
