@@ -35,3 +35,9 @@ def forget(
             table.forget(limit)
         if not readers:
             table.drop_brief()
+
+
+def before_rows(names: Iterable[str], tables: Mapping[str, VersionedTable]) -> int:
+    """The last change of these tables before every row: no stream can hold that back."""
+    changes = (tables[name].last_change for name in names)
+    return max((at for at in changes if at < MIN_INSTANT), default=ALWAYS)

@@ -22,11 +22,12 @@ from dsms.rights import Rights
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import set_aside, stop
 from dsms.running.feeding import Feeding, follow
-from dsms.running.forgetting import forget
+from dsms.running.forgetting import before_rows, forget
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
 from dsms.running.plans import Planner, planner
+from dsms.running.pushing import push
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.shared_parts import SharedParts
@@ -37,8 +38,7 @@ from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, StreamDef
-from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
-from dsms.state.batch import Batch
+from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
@@ -105,9 +105,7 @@ class Runtime:
 
     def indices_anew(self) -> None:
         """Those that are declared, with nothing in them yet."""
-        self.indices = Indices(self.settings)
-        for definition in self.catalog.streams.values():
-            self.indices.declare(definition)
+        self.indices = Indices.over(self.settings, self.catalog.streams.values())
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -258,7 +256,7 @@ class Runtime:
                 self._take(group, stream, released)
             except Exception as fault:
                 self._stop(group, fault)
-        self.dispatch.deliver(stream, released, _push)
+        self.dispatch.deliver(stream, released, push)
 
     def _take(self, group: Group, stream: str, released: Released) -> None:
         if stream in self.first_rows:
@@ -367,15 +365,14 @@ class Runtime:
         if isinstance(query, PeriodicQuery):
             return self._closed(query, clock)
         if isinstance(query, Part):
-            return max(clock, self._before_rows(query))
+            return max(clock, before_rows(query.tables, self.tables))
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
-        return max(clock, self._before_rows(query)) if isinstance(query, RunningQuery) else clock
-
-    def _before_rows(self, query: RunningQuery | Part) -> int:
-        """The last change of its tables before every row: no stream can hold that back."""
-        changes = (self.tables[t].last_change for t in query.tables)
-        return max((at for at in changes if at < MIN_INSTANT), default=ALWAYS)
+        return (
+            max(clock, before_rows(query.tables, self.tables))
+            if isinstance(query, RunningQuery)
+            else clock
+        )
 
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
@@ -403,16 +400,3 @@ class Runtime:
 
 def _grouped(query: Registered) -> bool:
     return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
-
-
-def _push(query: Registered, stream: str, rows: Sequence[Batch]) -> None:
-    """Rows of a stream, into a query of its own; a fault stops it."""
-    try:
-        if isinstance(query, PeriodicQuery):
-            for batch in rows:
-                query.heard(stream, batch.ts)
-        for source in query.sources_of(stream):
-            for batch in rows:
-                source.push(batch)
-    except Exception as fault:
-        stop([query], fault)
