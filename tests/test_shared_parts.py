@@ -398,6 +398,23 @@ def test_over_kept_rows_groups_are_shared_at_once() -> None:
     assert [line[3] for line in shown(made, "SHOW SHARING")] == ["q0, too"]
 
 
+def test_what_does_not_fit_is_looked_at_ever_more_seldom() -> None:
+    """The older MAX keeps the ids of a row that the younger one has never had."""
+    made = engine("SELECT MAX(v) AS m FROM a [RANGE 2 s]")
+    made.ingest("a", {"k": [0], "v": [9], "t": [0]})
+    made.ingest("a", {"k": [0, 0], "v": [9, 9], "t": [SECOND, SECOND + 1]})
+    made.execute("CREATE QUERY too AS SELECT MAX(v) AS m FROM a [RANGE 2 s]")
+    looks = []
+    for i in range(4, 120):
+        made.ingest("a", {"k": [0], "v": [9], "t": [i * SECOND // 2]})
+        looks.append(made.runtime.parts.pending["too"][0])
+    assert 2 < len(set(looks)) < 10 and looks == sorted(looks)
+    assert shown(made, "SHOW SHARING") == []
+    made.ingest("a", {"k": [0] * 3, "v": [1] * 3, "t": [90 * SECOND, 200 * SECOND, 300 * SECOND]})
+    made.ingest("a", {"k": [0] * 2, "v": [2] * 2, "t": [301 * SECOND, 302 * SECOND]})
+    assert [line[3] for line in shown(made, "SHOW SHARING")] == ["q0, too"]
+
+
 def test_an_overflow_in_a_part_stops_all_its_queries() -> None:
     sums = "SELECT SUM(v) AS s FROM a [RANGE 2 s]"
     made = engine(sums, f"SELECT s + 1 AS r FROM ({sums}) AS q", "SELECT COUNT(*) FROM a [NOW]")

@@ -145,7 +145,7 @@ class SharedParts:
         if later < FOREVER:
             waited = query.clock - since if ALWAYS < since <= query.clock < FOREVER - 1 else 0
             due = max(later, query.clock + max(SOON, waited)) if query.clock > ALWAYS else ALWAYS
-            self.pending[key] = due, since
+            self.pending[key] = due, since if since > ALWAYS else query.clock
 
     def _share_below(self, key: str, query: RunningQuery, path: Path) -> int:
         """Share the largest parts at and below that place; when to try again what does not fit
