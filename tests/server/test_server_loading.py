@@ -79,6 +79,10 @@ def test_a_load_stops_after_so_many_rejects(dsms, server, tmp_path, monkeypatch)
 def test_standard_input_is_loaded(dsms, server):
     code, _, err = dsms("load", "-", "--stream", "s", stdin="k\tv\n1\t2\n")
     assert code == 0 and "1 rows accepted" in err
+    code, _, err = dsms("load", "-", "--stream", "s", "--follow")
+    assert code == 2 and "read to its end anyway" in err
+    code, _, err = dsms("load", "a.csv.gz", "--stream", "s", "--follow")
+    assert code == 2 and "only files of text grow" in err
 
 
 def test_an_interrupted_load_says_what_was_taken(server, tmp_path):

@@ -219,6 +219,8 @@ def run(args: argparse.Namespace) -> int:
         path.endswith((".gz", ".zst", ".bz2", ".parquet")) for path in args.files
     ):
         raise UsageError("DS530", "only files of text grow line by line", hint="leave out --follow")
+    if args.follow and "-" in args.files:
+        raise UsageError("DS530", "standard input is read to its end anyway: leave out --follow")
     from dsms_client.files.create import inferred_job, show
 
     statement = None
