@@ -15,7 +15,6 @@ from dsms.intake.stream import StreamInput
 from dsms.oneshot.pool import OneShotPool
 from dsms.oneshot.run import OneShot
 from dsms.periodic.elastic import Backlog
-from dsms.periodic.pushing import left_to_group, push
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
@@ -28,6 +27,7 @@ from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
 from dsms.running.plans import Planner, planner
+from dsms.running.pushing import push
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.shared_parts import SharedParts
@@ -325,7 +325,7 @@ class Runtime:
                 self._stop(unit, fault)
         elif isinstance(unit, Part):
             unit.advance(self.due(unit), cancel)
-        elif unit.failure is None and not unit.beginning and not left_to_group(unit):
+        elif unit.failure is None and not unit.beginning and not _grouped(unit):
             try:
                 self._advance(unit, cancel)
             except Exception as fault:
@@ -396,3 +396,7 @@ class Runtime:
         """Let tables drop versions that no clock can ask for again, not even that of a query still
         to come."""
         forget(self.tables, self.inputs.values(), self.rings.values(), self.dispatch)
+
+
+def _grouped(query: Registered) -> bool:
+    return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None

@@ -21,8 +21,3 @@ def push(query: Registered, stream: str, rows: Sequence[Batch]) -> None:
                 source.push(batch)
     except Exception as fault:
         stop([query], fault)
-
-
-def left_to_group(query: Registered) -> bool:
-    """Whether a group moves and answers it."""
-    return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
