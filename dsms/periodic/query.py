@@ -7,7 +7,7 @@ it is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
@@ -35,6 +35,7 @@ from dsms.running.faults import CANCELLED, explained
 from dsms.running.registered import ENDED, Registered
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import NO_SLIDE, Slide
+from dsms.state.batch import Batch
 from dsms.state.columns import taken
 
 ROWS = 1 << 16  # of repeated answers, reported in one go
@@ -95,6 +96,17 @@ class PeriodicQuery(EvaluatedQuery):
             first_row = self.registered
         if self.due is None:
             self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
+
+    def take_rows(self, stream: str, rows: Sequence[Batch]) -> None:
+        """Rows of a stream come."""
+        for batch in rows:
+            self.heard(stream, batch.ts)
+        Registered.take_rows(self, stream, rows)
+
+    @property
+    def left_to_group(self) -> bool:
+        """Whether its group answers it."""
+        return self.grouped and self.due is not None
 
     def put_in(self, clock: int, due: Callable[[], int]) -> tuple[int, bool]:
         """See `Registered`.  Rows of a boundary have its instant."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dsms.periodic.query import PeriodicQuery
 from dsms.running.faults import stop
 from dsms.running.registered import Registered
 from dsms.state.batch import Batch
@@ -13,11 +12,6 @@ from dsms.state.batch import Batch
 def push(query: Registered, stream: str, rows: Sequence[Batch]) -> None:
     """Hand the rows to its sources; a fault stops it."""
     try:
-        if isinstance(query, PeriodicQuery):
-            for batch in rows:
-                query.heard(stream, batch.ts)
-        for source in query.sources_of(stream):
-            for batch in rows:
-                source.push(batch)
+        query.take_rows(stream, rows)
     except Exception as fault:
         stop([query], fault)

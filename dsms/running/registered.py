@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -97,6 +97,11 @@ class Registered(ABC):
         """The number of the next result row."""
         return self.log.next_seq
 
+    @property
+    def left_to_group(self) -> bool:
+        """Whether its group answers it."""
+        return False
+
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
 
@@ -136,6 +141,12 @@ class Registered(ABC):
     @abstractmethod
     def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
         """Where rows of a stream go."""
+
+    def take_rows(self, stream: str, rows: Sequence[Batch]) -> None:
+        """Rows of a stream come."""
+        for source in self.sources_of(stream):
+            for batch in rows:
+                source.push(batch)
 
     @abstractmethod
     def live(self) -> dict[Path, dict[str, float]]:

@@ -29,7 +29,7 @@ from dsms.running.part import Part
 from dsms.running.plans import Planner, planner
 from dsms.running.pushing import push
 from dsms.running.query import RunningQuery
-from dsms.running.registered import Registered
+from dsms.running.registered import ENDED, Registered
 from dsms.running.shared_parts import SharedParts
 from dsms.running.transactions import Transactions
 from dsms.running.turns import Turn
@@ -43,7 +43,6 @@ from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
 
-ENDED = FOREVER - 1
 Unit = Group | Part | Registered  # what moves by itself
 
 
@@ -325,7 +324,7 @@ class Runtime:
                 self._stop(unit, fault)
         elif isinstance(unit, Part):
             unit.advance(self.due(unit), cancel)
-        elif unit.failure is None and not unit.beginning and not _grouped(unit):
+        elif unit.failure is None and not unit.beginning and not unit.left_to_group:
             try:
                 self._advance(unit, cancel)
             except Exception as fault:
@@ -396,7 +395,3 @@ class Runtime:
         """Let tables drop versions that no clock can ask for again, not even that of a query still
         to come."""
         forget(self.tables, self.inputs.values(), self.rings.values(), self.dispatch)
-
-
-def _grouped(query: Registered) -> bool:
-    return query.grouped and isinstance(query, PeriodicQuery) and query.due is not None
