@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,9 +68,11 @@ class Slices:
 
 
 @contextmanager
-def collected(places: bool = True) -> Iterator[Slices]:
+def collected(
+    places: bool = True, clock: Callable[[], float] = time.perf_counter
+) -> Iterator[Slices]:
     """Measure the slices of all workers meanwhile.  `places`: find out, too, where in the code long
-    ones are."""
+    ones are.  `clock`: seconds that pass."""
     slices, old = Slices(), worker.Worker._slice
     at: dict[worker.Worker, str] = {}
     known: set[worker.Worker] = set()
@@ -78,14 +80,14 @@ def collected(places: bool = True) -> Iterator[Slices]:
     def measured(self: worker.Worker, job: Any) -> None:
         known.add(self)
         at.pop(self, None)
-        began, cpu = time.perf_counter(), time.thread_time()
+        began, cpu = clock(), time.thread_time()
         old(self, job)
-        took, cpu = time.perf_counter() - began, time.thread_time() - cpu
+        took, cpu = clock() - began, time.thread_time() - cpu
         what = f"{job.what[:30]!r} {self.query()}" if took > LIMIT else ""
         slices.add(job.kind, took, cpu, f"{at[self]}: {what}" if self in at else what)
 
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(known, at, over), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(known, at, over, clock), daemon=True)
     worker.Worker._slice = measured  # type: ignore[method-assign]
     if places:
         watcher.start()
@@ -98,9 +100,14 @@ def collected(places: bool = True) -> Iterator[Slices]:
             watcher.join()
 
 
-def _watch(known: set[worker.Worker], at: dict[worker.Worker, str], over: threading.Event) -> None:
+def _watch(
+    known: set[worker.Worker],
+    at: dict[worker.Worker, str],
+    over: threading.Event,
+    clock: Callable[[], float],
+) -> None:
     while not over.wait(LOOK):
-        now = time.perf_counter()
+        now = clock()
         for one in list(known):
             if one.running is not None and now - one.began > LIMIT:
                 here = step(one.ident)

@@ -167,6 +167,18 @@ def test_ranks_of_codes_follow_the_values(type_, values):
         assert (np.diff(ranks) > 0).all()
 
 
+def test_ranks_of_codes_that_come_together_follow_the_values():
+    codes, rng = Codes(STRING), np.random.default_rng(4)
+    for count in rng.integers(1, 80, 120).tolist():
+        some = [f"{n:x}"[::-1] for n in rng.integers(0, 4000, count)]
+        words, _ = codes.encode(pa.array(some))
+        assert [codes.value[w] for w in words.tolist()] == some
+        if rng.random() < 0.1:
+            codes.purge([words])
+        assert codes.order == sorted(codes.code)
+        assert (np.diff(codes.rank[[codes.code[v] for v in codes.order]]) > 0).all()
+
+
 def test_ranks_are_dealt_anew_when_there_is_no_room_between_neighbours():
     codes = Codes(STRING)
     codes.encode(pa.array([f"{n:03}" for n in range(100)]))

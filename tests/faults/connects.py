@@ -64,7 +64,7 @@ def _say(peer: socket.socket, kind: str, hello: bytes) -> None:
             peer.recv(4096)
 
 
-def main() -> int:
+def main(clock: Callable[[], float] = time.monotonic) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, help="stop then, whatever is left of --count")
     args = parser.parse_args()
-    until = None if args.seconds is None else time.monotonic() + args.seconds
+    until = None if args.seconds is None else clock() + args.seconds
     with tempfile.TemporaryDirectory() as folder:
         server = Process(str(Path(folder) / "data"))
         try:
@@ -82,7 +82,7 @@ def main() -> int:
             before = held(server.pid, [])
             done = come_and_go(
                 server.port, args.count, random,
-                lambda: until is not None and time.monotonic() > until
+                lambda: until is not None and clock() > until
             )  # arguments  # fmt: skip
             wait_until(lambda: held(server.pid, [])["descriptors"] <= alone, "the last ones' end")
             after = held(server.pid, [])

@@ -240,15 +240,15 @@ class Neighbour:
         )
 
 
-def be_neighbour(port: int) -> None:
+def be_neighbour(port: int, now: Callable[[], float] = time.perf_counter) -> None:
     pause, number = threading.Event(), 0
     with connect(port=port) as db, db.subscribe("told") as results:
         while True:
-            began = time.perf_counter()
+            began = now()
             db.ingest("small", [[number]])
             while not any(row[0] == number for row in next(results).rows):
                 pass
-            print(f"{1000 * (time.perf_counter() - began):.2f}", flush=True)
+            print(f"{1000 * (now() - began):.2f}", flush=True)
             number += 1
             pause.wait(0.02)
 
@@ -302,22 +302,28 @@ def rounds(count: int, seed: int, folder: Path) -> Soak:
 ROOM = 3  # descriptors of logs and mapped files of what is kept
 
 
-def for_long(minutes: float, seed: int, folder: Path, say: Callable[[str], object]) -> bool:
-    """Whether all was flat."""
-    clock = threading.Event()
+def for_long(
+    minutes: float,
+    seed: int,
+    folder: Path,
+    say: Callable[[str], object],
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
+    """Whether all was flat.  `clock`: seconds that pass."""
+    second = threading.Event()
     with served(folder) as (server, folders):
         neighbour, soak = Neighbour(server.port), Soak(server.port, seed)
         threads = soak.actors()
         for thread in threads:
             thread.start()
         counted: list[dict[str, float]] = []
-        until = time.monotonic() + minutes * 60
-        while time.monotonic() < until and not soak.over.is_set():
+        until = clock() + minutes * 60
+        while clock() < until and not soak.over.is_set():
             counted.append(held(server.pid, folders))
             if len(counted) % 30 == 1:
                 now = ", ".join(f"{what} {value:.0f}" for what, value in counted[-1].items())
                 say(f"{len(counted)} s: {now}; {dict(soak.done)} {dict(soak.codes)}")
-            clock.wait(1.0)
+            second.wait(1.0)
         soak.over.set()
         say(neighbour.stop())
         for thread in threads:

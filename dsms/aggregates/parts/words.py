@@ -22,6 +22,7 @@ from numba import njit
 
 from dsms.aggregates.card import Form
 from dsms.aggregates.cards import CARDS
+from dsms.aggregates.parts.fold import ranges
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, Kind, Type
 from dsms.state.columns import arrow_values, numpy_valid, numpy_values
@@ -143,7 +144,19 @@ class Coding:
         return 0
 
 
+FEW = 16  # new values that take their places one by one
 GAP = 1 << 32  # between ranks of neighbours at first
+
+
+def _merged(old: list[Any], new: list[Any], at: list[int], begins: list[int]) -> list[Any]:
+    """The old values with runs of the new ones, that begin there, before the old ones `at`."""
+    ends = [*begins[1:], len(new)]
+    merged, done = list[Any](), 0
+    for place, first, last in zip(at, begins, ends, strict=True):
+        merged += old[done:place]
+        merged += new[first:last]
+        done = place
+    return merged + old[done:]
 
 
 @dataclass(slots=True)
@@ -151,8 +164,8 @@ class Codes(Coding):
     """Codes for values that don't fit a word, kept in order: new values take ranks between those of
     their neighbours.
 
-    Python work is done per distinct value of a batch, O(log d) to find it a place and O(d) moves of
-    pointers."""
+    Python work is done per distinct value of a batch, O(log d) to find it a place; and O(d) moves
+    of pointers for all that are new together."""
 
     ordered: bool = True  # False: ranks are not asked for
     code: dict[Any, int] = field(default_factory=dict)
@@ -160,6 +173,7 @@ class Codes(Coding):
     spare: list[int] = field(default_factory=list)
     order: list[Any] = field(default_factory=list)  # values, sorted
     ranks: Vec = field(default_factory=Vec)  # by code
+    sequence: np.ndarray | None = None  # codes in the order of their values; None: to be found
 
     @property
     def rank(self) -> np.ndarray:
@@ -187,16 +201,12 @@ class Codes(Coding):
         if not self.ordered:
             return
         self.ranks.extend_fill(len(self.value) - self.ranks.n, 0)
-        if 8 * len(new) > len(self.order):
-            self.order = sorted(self.code)
-            self._spread()
-        else:
-            for v in new:
-                self._place(v)
-
-    def _spread(self) -> None:
-        codes = np.array([self.code[v] for v in self.order], np.int64)
-        self.ranks.view[codes] = GAP * np.arange(len(codes), dtype=np.int64)
+        if len(new) > FEW:
+            self._place_together(sorted(new))
+            return
+        self.sequence = None
+        for v in new:
+            self._place(v)
 
     def _place(self, v: Any) -> None:
         at = bisect_left(self.order, v)
@@ -209,9 +219,51 @@ class Codes(Coding):
         if high is None:
             high = low + 2 * GAP
         if high - low < 2 or max(-low, high) > 1 << 61:
-            self._spread()
+            codes = np.array([self.code[v] for v in self.order], np.int64)
+            ranks[codes] = GAP * np.arange(len(codes))
         else:
             ranks[self.code[v]] = (low + high) // 2
+
+    def _place_together(self, new: list[Any]) -> None:
+        at = self._places(new)
+        sequence = self._sequence()
+        codes = np.array([self.code[v] for v in new], np.int64)
+        begins = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+        fits = self._rank(sequence, codes, at[begins], np.diff(np.append(begins, len(at))))
+        self.order = _merged(self.order, new, at[begins].tolist(), begins.tolist())
+        self.sequence = np.insert(sequence, at, codes)
+        if not fits:
+            self.ranks.view[self.sequence] = GAP * np.arange(len(self.sequence))
+
+    def _places(self, new: list[Any]) -> np.ndarray:
+        """int64: before which of the values that there are each of the new ones (sorted) goes."""
+        at, place = np.empty(len(new), np.int64), 0
+        for i, v in enumerate(new):
+            at[i] = place = bisect_left(self.order, v, place)
+        return at
+
+    def _sequence(self) -> np.ndarray:
+        """int64: codes of the values in order."""
+        if self.sequence is None:
+            self.sequence = np.array([self.code[v] for v in self.order], np.int64)
+        return self.sequence
+
+    def _rank(
+        self, sequence: np.ndarray, codes: np.ndarray, at: np.ndarray, count: np.ndarray
+    ) -> bool:
+        """Give runs of new values, before those `at`, ranks between their neighbours'; whether
+        there is room."""
+        ranks, room = self.ranks.view, (count + 1) * GAP
+        if not len(sequence):
+            return False
+        low = ranks[sequence[np.maximum(at - 1, 0)]]
+        high = ranks[sequence[np.minimum(at, len(sequence) - 1)]]
+        low = np.where(at == 0, high - room, low)
+        high = np.where(at == len(sequence), low + room, high)
+        step = (high - low) // (count + 1)
+        nth = ranges(np.zeros_like(count), count) + 1
+        ranks[codes] = np.repeat(low, count) + np.repeat(step, count) * nth
+        return bool(step.min() > 0 and max(-int(low.min()), int(high.max())) <= 1 << 61)
 
     def _decode(self, words: np.ndarray, high: np.ndarray, valid: np.ndarray) -> pa.Array:
         distinct, index = np.unique(words[valid], return_inverse=True)
@@ -232,6 +284,7 @@ class Codes(Coding):
         self.code = {v: c for v, c in self.code.items() if alive[c]}
         self.spare = np.flatnonzero(~alive)[::-1].tolist()
         self.order = [v for v in self.order if v in self.code]
+        self.sequence = None
 
     @property
     def nbytes(self) -> int:
