@@ -54,22 +54,19 @@ WORDS = (
     b"s",
     b"../x",
 )
-# what `dsms.recovering.checkpointing` keeps out of states
-OUTSIDE = {
-    name: MagicMock()
-    for name in (
-        "settings",
-        "adhoc",
-        "adhocs",
-        "saver",
-        "engine",
-        "durable",
-        "transactions",
-        "dispatch",
-    )
-}
 BODY = 1
 KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog")
+
+
+@cache
+def outside() -> dict[str, Any]:
+    """What is kept out of states, by the names that it is called by there."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(folder)
+        assert engine.saver is not None
+        names = engine.saver.checkpointer.outside()
+        engine.close()
+    return {name: MagicMock() for name in names}
 
 
 @cache
@@ -125,12 +122,12 @@ class Victim:
         return f"{kind} {end}"
 
     def _state(self, data: bytes) -> None:
-        thaw(data, OUTSIDE, lambda reference: None, "a file")
+        thaw(data, outside(), lambda reference: None, "a file")
 
     def _body(self, data: bytes) -> None:
         """What a state says, behind checksums that fit."""
         written = frozen._written((frozen._packed(data), *_packed_buffers()))
-        thaw(b"".join(map(bytes, written)), OUTSIDE, lambda reference: None, "a file")
+        thaw(b"".join(map(bytes, written)), outside(), lambda reference: None, "a file")
 
     def _log(self, data: bytes) -> str | None:
         files = SimFiles()
