@@ -83,10 +83,17 @@ def _quoted(data: bytes, delimiter: str) -> list[tuple[int, int]]:
     return [found.span() for found in one.finditer(data)]
 
 
+def line_ends(text: str) -> int:
+    """How many there are: newlines, and carriage returns by themselves, as Arrow has it."""
+    returns = text.count("\r")
+    return text.count("\n") + (returns - text.count("\r\n") if returns else 0)
+
+
 def empty_lines(block: bytes, lines: np.ndarray) -> np.ndarray:
-    """Which of these lines of a block (from 0) have nothing in them."""
+    """Which of these lines of a block (from 0; see `line_ends`) have nothing in them."""
     array = np.frombuffer(block, np.uint8)
-    ends = np.append(np.flatnonzero(array == NEWLINE), len(array))
+    alone = (array == RETURN) & np.append(array[1:] != NEWLINE, True)
+    ends = np.append(np.flatnonzero((array == NEWLINE) | alone), len(array))
     starts = np.concatenate(([0], ends[:-1] + 1))
     lines = np.minimum(lines, len(ends) - 1)
     length = ends[lines] - starts[lines]

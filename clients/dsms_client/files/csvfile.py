@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
-from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, plain_lines
+from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, line_ends, plain_lines
 from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
@@ -270,9 +270,10 @@ def _lines(
     good[wrong] = False
     heights = np.ones(len(good), np.int64)
     for column in table.columns:
-        counts = pc.fill_null(pc.count_substring(one_array(column), b"\n"), 0)
-        heights[good] += counts.to_numpy(zero_copy_only=False)
-    heights[~good] += np.array([row.text.count("\n") for row in invalid], np.int64)
+        for ending, sign in ((b"\n", 1), (b"\r", 1), (b"\r\n", -1)):
+            counts = pc.fill_null(pc.count_substring(one_array(column), ending), 0)
+            heights[good] += sign * counts.to_numpy(zero_copy_only=False)
+    heights[~good] += np.array([line_ends(row.text) for row in invalid], np.int64)
     lines = first + np.cumsum(heights) - heights
     rejects = [
         Reject(int(line), _wrong_length(row), row.text)
