@@ -441,6 +441,7 @@ def test_what_was_exported_as_csv_can_be_loaded(run, data, tmp_path):
                     "s",
                     "--port",
                     str(server.port),
+                    "--end",
                     "--quiet",
                 ]
             )

@@ -113,13 +113,13 @@ def _users(runtime: Runtime, key: str) -> list[Object]:
     """What reads an object or feeds it: queries, and streams in the place of queries of theirs."""
     streams = runtime.catalog.streams
     found: list[Object] = []
-    for name, query in runtime.queries.items():
+    for query in runtime.queries.values():
         into = Catalog.key(query.definition.feeds or "")
         own = into if into in streams and streams[into].derived == query.name else None
         if key in query.tables or key in query.streams.values():
-            found.append(streams[own] if own is not None else runtime.catalog.queries[name])
+            found.append(streams[own] if own is not None else query.definition)
         elif into == key and own is None:
-            found.append(runtime.catalog.queries[name])
+            found.append(query.definition)
     return found
 
 
