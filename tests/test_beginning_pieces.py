@@ -127,6 +127,8 @@ def test_others_do_not_know_of_it_before_the_end():
                 db.execute(f"CREATE {taken}")
         with pytest.raises(UsageError, match="DS405"):
             db.execute("DROP STREAM s")
+        with pytest.raises(UsageError, match="DS405"):
+            db.execute("DROP STREAM s CASCADE")
 
     created(db, QUERIES["group"], between)
     assert len(seen) > 5 and set(seen) == {0}

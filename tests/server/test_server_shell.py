@@ -180,7 +180,7 @@ class Names:
         ("SEL", ["SELECT"]),
         ("sel", ["select"]),
         ("SELECT fl", ["flights", "floor", "float"]),
-        ("SELECT ca| FROM flights", ["carrier", "case", "cast", "cancel"]),
+        ("SELECT ca| FROM flights", ["carrier", "case", "cast", "cancel", "cascade"]),
         ("SELECT ta| FROM flights", ["table", "tables"]),
         ("SELECT APPROX_T", ["APPROX_TOPK"]),
         ("SET tr", ["transaction_scheduler"]),
