@@ -8,6 +8,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
+from dsms.sql.types import MAX_INSTANT
 from tests.archives import fresh as archiving
 from tests.archives import landed
 from tests.derived_world import S
@@ -106,6 +107,34 @@ def test_a_feeder_that_comes_late_leaves_what_has_passed() -> None:
     feed(engine, (1, 4), (2, 6), (3, 7))
     assert told(engine, "q") == [(6, 2)]
     assert engine.runtime.inputs["x"].counts.late == 1
+
+
+@pytest.mark.parametrize(
+    "feeder", ["SELECT k FROM s WHERE k > 1", "SELECT Istream(k) FROM s [RANGE 3 s]"]
+)
+@pytest.mark.parametrize("last", [None, MAX_INSTANT])
+def test_a_stream_that_a_selection_fed_stands_where_its_source_ended(feeder, last) -> None:
+    """As one that a client has fed: a selection tells rows before their instants are over, and has
+    no last instant of its own."""
+    counted = "SELECT COUNT(*) AS n FROM d [RANGE 4 s SLIDE 2 s]"
+    fed = fresh(BASE, f"CREATE STREAM d RETAIN 1 h AS {feeder}", f"CREATE QUERY c AS {counted}")
+    sent = fresh(
+        "CREATE STREAM d (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h",
+        f"CREATE QUERY c AS {counted}",
+    )
+    feed(fed, (2, 1), (3, 2), (2, 9))
+    feed(sent, (2, 1), (3, 2), (2, 9), stream="d")
+    for engine, stream in ((fed, "s"), (sent, "d")):
+        if last is not None:
+            engine.heartbeat(stream, last)
+        engine.end(stream)
+    assert told(fed, "c", None) == told(sent, "c", None)
+    for sql in ("SELECT COUNT(*) FROM d [RANGE 4 s]", "SELECT * FROM c"):
+        (one,), (other,) = fed.execute(sql), sent.execute(sql)
+        assert (one.as_of, one.data.to_pylist()) == (other.as_of, other.data.to_pylist())
+    for engine in (fed, sent):
+        engine.execute(f"CREATE QUERY later AS {counted}; SHOW QUERIES")
+        engine.execute("CREATE QUERY l AS SELECT SUM(k) FROM d [RANGE 4 s] ON LOOKUP; LOOKUP l")
 
 
 def test_the_end_goes_down_the_chain() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import bz2
 import gzip
 import io
 import json
 import subprocess
 import threading
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -24,8 +27,11 @@ from dsms_client.files import blocks, json_array, text, times
 from dsms_client.files.blocks import end_of_rows
 from dsms_client.files.open import read
 from dsms_client.files.options import Options
+from dsms_client.files.report import Reporter
+from dsms_client.files.send import LoadJob, Sender
 from dsms_client.files.several import PER_FILE, Files, expand, in_turn, merged
 from dsms_client.files.source import FileSource
+from dsms_client.results import IngestReport
 from tests.effort import examples
 
 T = ("t", "TIMESTAMP")
@@ -114,6 +120,9 @@ def test_numbers_as_others_write_them(taken) -> None:
     assert taken("b.csv", 'f\n"2,5"\n', columns[:1])[1] == [
         "2: f: '2,5' is not FLOAT: give --decimal ,"
     ]
+    times = "t\n1,5\n2\n-0,000001\n3.5\n"
+    rows, _ = taken("c.csv", times, [T], delimiter=";", decimal=",", unit="s")
+    assert [t for (t,) in rows] == [1_500_000, 2_000_000, -1, 3_500_000]
 
 
 def test_files_without_names(taken) -> None:
@@ -211,6 +220,11 @@ def test_nested_json_and_arrays(taken, monkeypatch, form: str, block: int) -> No
     rows, rejects = taken("a.json", text, columns, renamed)
     assert rows == [("é", 1, 2), (None, None, None), ("b", None, None)]
     assert rejects == []
+
+
+def test_an_empty_array_has_no_rows(taken) -> None:
+    for empty in ("[]", " [ \n]\n", ""):
+        assert taken("a.json", empty, [("k", "INT")]) == ([], [])
 
 
 def test_arrays_that_end_too_early_are_told(taken) -> None:
@@ -375,3 +389,46 @@ def test_a_pipe_is_read_as_it_comes(tmp_path) -> None:
 def test_blocks_are_whole_rows(monkeypatch) -> None:
     found = list(blocks.blocks(io.BytesIO(b'1,"a\nb"\n2,c\n3,d'), 8, ",", "a.csv"))
     assert found == [b'1,"a\nb"\n', b"2,c\n", b"3,d"]
+
+
+class Slow:
+    """A client whose server answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.taken, self.answers = 0, asyncio.Event()
+
+    async def ingest(self, stream: str, batch: Any, positions: bool) -> IngestReport:
+        self.taken += batch.num_rows
+        await self.answers.wait()
+        return IngestReport(accepted=batch.num_rows)
+
+
+def test_an_interrupted_load_goes_on_behind_all_that_was_taken(capsys) -> None:
+    """Though it waits for an answer when it is interrupted, and several batches are on their
+    way."""
+    client = Slow()
+
+    async def run() -> None:
+        with Reporter(None, False) as reporter:
+            reporter.begin(["x.csv"])
+            job = LoadJob(("x.csv",), "s", {})
+
+            async def sent() -> None:
+                async with Sender(client, "s", reporter, job) as sender:
+                    for k in range(100):
+                        rows = pa.record_batch({"k": [k] * 10})
+                        await sender.send(rows, np.arange(10 * k + 2, 10 * k + 12))
+
+            task = asyncio.create_task(sent())
+            while client.taken < 40:
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.sleep(0)
+            client.answers.set()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(run())
+    told = capsys.readouterr().err
+    assert client.taken == 40
+    assert "40 rows were accepted" in told and "--from-line 42" in told

@@ -16,7 +16,7 @@ from dsms.intake.clock import Clocks
 from dsms.intake.fed import FedInput, Feed
 from dsms.intake.outcome import Released
 from dsms.intake.stream import StreamInput
-from dsms.running.registered import Registered
+from dsms.running.registered import ENDED, Registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ class Surroundings(Protocol):
 
     def due(self, query: Registered) -> int: ...
 
+    def clock_of(self, streams: Sequence[str]) -> int: ...
+
     def deliver(self, stream: str, released: Released) -> None: ...
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None: ...
@@ -99,7 +101,9 @@ def follow(runtime: Surroundings, cancel: Cancel | None) -> None:
 
 def _put_in(runtime: Surroundings, query: Registered) -> tuple[int, bool]:
     clock = runtime.clocks.query_clock(query.reads)
-    return query.put_in(clock, lambda: runtime.due(query))
+    upto, ended = query.put_in(clock, lambda: runtime.due(query))
+    # a selection that answers rows before their instants are over has no last instant of its own
+    return (runtime.clock_of(query.reads) if upto >= ENDED else upto), ended
 
 
 def feed_of(query: Registered, target: StreamInput) -> Feed:

@@ -41,7 +41,7 @@ def read(
     head = source.head(HEAD)
     source.judge(head[:8])
     head = head.removeprefix(BOM).lstrip()
-    if not head:  # no rows, as the shell writes them
+    if not head or re.fullmatch(rb"\[\s*\]\s*", head):  # no rows
         return Mapping(tuple(columns), tuple((name,) for name, _ in columns), ()), iter(())
     array = is_array(source.kind, head)
     first = json_array.first(head) if array else head.splitlines()[0].decode(errors="replace")

@@ -189,7 +189,7 @@ class Sender:
 
     async def _answered(self) -> None:
         task, last = self._tasks[0]
-        self._report += await task
+        self._report += await asyncio.shield(task)  # sent, whatever becomes of us
         self._tasks.pop(0)
         self._upto = max(self._upto, last)
 

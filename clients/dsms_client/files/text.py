@@ -67,6 +67,9 @@ def convert(
     texts = pc.utf8_trim_whitespace(texts)
     if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
         texts = _pointed(texts, options.decimal)
+    if options.decimal != "." and kind == "TIMESTAMP" and options.unit is not None:
+        number = rf"^([+-]?[0-9]+){re.escape(options.decimal)}([0-9]+)$"
+        texts = pc.replace_substring_regex(texts, number, r"\1.\2")
     if kind in ("TIMESTAMP", "INTERVAL"):
         array = _instants(texts, options) if kind == "TIMESTAMP" else _lengths(texts)
         bad = pc.and_(array.is_null(), texts.is_valid()) if array.null_count else None
