@@ -31,6 +31,7 @@ from dsms_client.files.pieces import (
     Piece,
     Pieces,
     Reject,
+    line_of,
     map_columns,
     texts_of,
     typed,
@@ -319,4 +320,4 @@ def _decoded(column: pa.Array) -> tuple[pa.Array, list[int]]:
 
 
 def _raw(columns: Sequence[pa.Array], at: int) -> str:
-    return ",".join((column[at].as_py() or b"").decode(errors="replace") for column in columns)
+    return line_of((column[at].as_py() or b"").decode(errors="replace") for column in columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -193,6 +193,13 @@ def note(
         bad[at] = said[text]
 
 
+def line_of(values: Iterable[str]) -> str:
+    """What a line of CSV with these values looks like."""
+    return ",".join(
+        '"' + v.replace('"', '""') + '"' if any(c in v for c in ',"\r\n') else v for v in values
+    )
+
+
 def _whole_lines(texts: dict[str, pa.Array], at: np.ndarray) -> list[str]:
     columns = [column.take(pa.array(at)).fill_null("").to_pylist() for column in texts.values()]
-    return [",".join(row) for row in zip(*columns, strict=True)]
+    return [line_of(row) for row in zip(*columns, strict=True)]
