@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from datetime import datetime
@@ -381,7 +382,7 @@ def test_a_pipe_is_read_as_it_comes(tmp_path) -> None:
         (sink.getvalue().to_pybytes(), "parquet [{'k': 3}]"),
     ):
         done = subprocess.run(
-            ["python", "-c", program], input=data, capture_output=True, check=True
+            [sys.executable, "-c", program], input=data, capture_output=True, check=True
         )
         assert done.stdout.decode().strip() == says
 
