@@ -19,10 +19,10 @@ from dsms.errors import DsmsError
 from dsms.operators.expressions import ErrorCounter, compile_predicate
 from dsms.operators.predicate_index import PredicateIndex, atom_of
 from dsms.running.dispatch import lookup_of
-from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch
 from tests.effort import examples
+from tests.hosts import Host as AnyHost
 from tests.stories.declared import Declared
 
 SECOND = 1_000_000
@@ -101,24 +101,11 @@ STEPS = st.lists(
 )
 
 
-class Host:
-    """An engine in a folder, its readers, and what they were given."""
+class Host(AnyHost):
+    """One with the index, or without it."""
 
     def __init__(self, folder: str, on: bool, pauses: bool = False) -> None:
-        self.folder, self.on, self.pauses = folder, on, pauses
-        self.readers: dict[str, Any] = {}
-        self.engine = self.opened()
-        self.engine.execute(DDL)
-
-    def opened(self) -> Engine:
-        pause = (lambda: True) if self.pauses else None
-        return Engine(self.folder, Settings(predicate_index=self.on, pause=pause))
-
-    def restart(self) -> None:
-        self.engine.close()
-        self.engine = self.opened()
-        for name in self.readers:
-            self.readers[name] = self.engine.subscribe(name, self.engine.next_seq(name))
+        super().__init__(folder, pauses, [DDL], predicate_index=on)
 
     def create(self, name: str, select: str) -> str:
         try:
@@ -127,33 +114,6 @@ class Host:
             return f"{error.code} {error.message}"
         self.readers[name] = self.engine.subscribe(name)
         return ""
-
-    def drop(self, name: str) -> None:
-        self.engine.execute(f"DROP QUERY {name}")
-        del self.readers[name]
-
-    def settled(self) -> None:
-        """Whoever is to move has moved."""
-        while self.engine.work():
-            pass
-
-    def taken(self) -> dict[str, Any]:
-        self.settled()
-        return {
-            name: [
-                (p.seq, p.kind, p.at, p.ats, p.code, p.message, None if p.data is None else
-                 str(p.data.to_pylist()))
-                for p in reader.take()
-            ]
-            for name, reader in self.readers.items()
-        }  # a line a push  # fmt: skip
-
-    def look(self) -> list[str]:
-        self.settled()
-        (shown,) = self.engine.execute("SHOW QUERIES")
-        unlike = {"state_bytes", "cost"}  # rows that wait, and what was planned of how many
-        columns = [c for c in shown.data.column_names if c not in unlike]  # type: ignore[union-attr]
-        return [str(row) for row in shown.data.select(columns).to_pylist()]  # type: ignore[union-attr]
 
 
 def same(steps: list[tuple[str, Any]], pauses: bool = False) -> None:

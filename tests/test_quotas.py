@@ -14,6 +14,7 @@ from dsms.rights.quotas import Limit, limit_of
 from dsms.settings import Settings
 from dsms.sizes import size_of
 from dsms_server.quotas import Quotas, parse
+from tests.users import told
 
 DECLARED = """
 CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t;
@@ -28,14 +29,6 @@ def engine() -> Engine:
     made = Engine(settings=Settings(quota={"queries": 2}))
     made.execute(DECLARED)
     return made
-
-
-def told(engine: Engine, text: str, user: str | None = "alice") -> str:
-    try:
-        engine.execute(text, user=user)
-    except DsmsError as error:
-        return f"{error.code} {error.message} {error.hint}"
-    return ""
 
 
 def quotas(engine: Engine, text: str = "SHOW QUOTAS", user: str | None = None) -> dict:

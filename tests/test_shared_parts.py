@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
-from dsms.errors import DsmsError
 from dsms.plan import above
 from dsms.plan.parts import keys_of, node_at
 from dsms.plan.planner import plan
@@ -23,6 +22,7 @@ from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from tests.effort import examples
 from tests.generate.stories import kept_stories, stories
+from tests.hosts import Host as AnyHost
 from tests.stories.model import Section, Story
 from tests.stories.play import some_ways
 from tests.test_equivalence import check
@@ -125,59 +125,17 @@ def step_of(pool: list[str]) -> st.SearchStrategy[tuple[str, Any]]:
     )
 
 
-class Host:
-    """An engine in a folder, its readers, and what they were given."""
+class Host(AnyHost):
+    """One that shares, or one that does not."""
 
     def __init__(self, folder: str, on: bool, pauses: bool, retain: bool) -> None:
-        self.folder, self.on, self.pauses = folder, on, pauses
-        self.readers: dict[str, Any] = {}
-        self.engine = self.opened()
-        for name in "ab":
-            kept = " RETAIN 5 s" if retain else ""
-            self.engine.execute(
-                f"CREATE STREAM {name} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t SLACK 1 s{kept}"
-            )
-        self.engine.execute(TABLES)
-
-    def opened(self) -> Engine:
-        pause = (lambda: True) if self.pauses else None
-        return Engine(self.folder, Settings(shared_parts=self.on, pause=pause))
-
-    def restart(self) -> None:
-        self.engine.close()
-        self.engine = self.opened()
-        for name in self.readers:
-            self.readers[name] = self.engine.subscribe(name, self.engine.next_seq(name))
-
-    def run(self, sql: str) -> str:
-        try:
-            return str(self.engine.execute(sql))
-        except DsmsError as error:
-            return f"{error.code} {error.message}"
-
-    def settled(self) -> None:
-        """Whoever is to move has moved."""
-        while self.engine.work():
-            pass
-
-    def taken(self) -> dict[str, Any]:
-        self.settled()
-        return {
-            name: [
-                (p.seq, p.kind, p.at, p.ats, p.code, p.message, None if p.data is None else
-                 str(p.data.to_pylist()))
-                for p in reader.take()
-            ]
-            for name, reader in self.readers.items()
-        }  # a line a push  # fmt: skip
+        kept = " RETAIN 5 s" if retain else ""
+        columns = "(k INT, v INT, t TIMESTAMP) TIMESTAMP BY t SLACK 1 s"
+        streams = [f"CREATE STREAM {name} {columns}{kept}" for name in "ab"]
+        super().__init__(folder, pauses, [*streams, TABLES], shared_parts=on)
 
     def look(self) -> list[str]:
-        self.settled()
-        (shown,) = self.engine.execute("SHOW QUERIES")
-        unlike = {"state_bytes", "cost"}
-        columns = [c for c in shown.data.column_names if c not in unlike]  # type: ignore[union-attr]
-        lines = [str(row) for row in shown.data.select(columns).to_pylist()]  # type: ignore[union-attr]
-        return lines + [str(self.run(f"SELECT * FROM {name}")) for name in self.readers]
+        return super().look() + [self.run(f"SELECT * FROM {name}") for name in self.readers]
 
 
 def same(steps: list[tuple[str, Any]], pauses: bool, retain: bool) -> int:

@@ -59,6 +59,27 @@ def _choice(kinds: type[_E], token: Token, what: str) -> _E:
     )
 
 
+def _query(
+    pos: Pos,
+    absent: bool | None,
+    name: ast.Ident,
+    query: ast.Query,
+    clauses: tuple[Clause, ...],
+    into: ast.Into | None,
+) -> ast.CreateQuery:
+    said = once(clauses)
+    return ast.CreateQuery(
+        name,
+        query,
+        bool(absent),
+        "ON LOOKUP" in said,
+        _value(said, "ARCHIVE"),
+        _value(said, "WITH") or (),
+        into,
+        pos=pos,
+    )
+
+
 def _value(clauses: dict[str, Clause], name: str) -> Any:
     return clauses[name].value if name in clauses else None
 
@@ -239,16 +260,7 @@ class Definitions(Options):
         query: ast.Query,
         *clauses: Clause,
     ) -> Any:
-        said = once(clauses)
-        return ast.CreateQuery(
-            name,
-            query,
-            bool(absent),
-            "ON LOOKUP" in said,
-            _value(said, "ARCHIVE"),
-            _value(said, "WITH") or (),
-            pos=pos,
-        )
+        return _query(pos, absent, name, query, clauses, None)
 
     @rule
     def feeding_query(
@@ -261,17 +273,8 @@ class Definitions(Options):
         query: ast.Query,
         *clauses: Clause,
     ) -> Any:
-        said = once(clauses)
-        return ast.CreateQuery(
-            name,
-            query,
-            bool(absent),
-            "ON LOOKUP" in said,
-            _value(said, "ARCHIVE"),
-            _value(said, "WITH") or (),
-            ast.Into(stream, columns or (), pos=stream.pos),
-            pos=pos,
-        )
+        into = ast.Into(stream, columns or (), pos=stream.pos)
+        return _query(pos, absent, name, query, clauses, into)
 
 
 class Statements(Definitions, Rights):
