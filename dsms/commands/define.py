@@ -192,13 +192,15 @@ def start_query(
     cancel: Cancel | None = None,
     archiving: Archiving | None = None,
     running: RunningQuery | None = None,
+    later: bool = False,
 ) -> tuple[str, ...]:
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it
-    is cancelled.  `running`: a continuous one that was planned and assembled."""
+    is cancelled.  `running`: a continuous one that was planned and assembled; `later`: the synopses
+    that a periodic one shares are filled by who asks."""
     if definition.on_lookup:
         return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
-        return _start_periodic(runtime, definition, bound, archiving)
+        return _start_periodic(runtime, definition, bound, archiving, later)
     if running is None:
         running = prepare(runtime, definition, runtime.plan(bound, definition.options, True))
     running.notes = notes(running.phys)
@@ -235,7 +237,11 @@ def start_query(
 
 
 def _start_periodic(
-    runtime: Runtime, definition: QueryDef, bound: lp.Output, archiving: Archiving | None
+    runtime: Runtime,
+    definition: QueryDef,
+    bound: lp.Output,
+    archiving: Archiving | None,
+    later: bool,
 ) -> tuple[str, ...]:
     key = Catalog.key(definition.name)
     query = periodic_query(runtime, definition, bound)
@@ -248,8 +254,9 @@ def _start_periodic(
     schedule(runtime, query)
     runtime.came_late(query)
     query.advance(runtime.due(query))
-    for group in list(runtime.shared.of(query.reads[0])) if query.evaluator.together else ():
-        group.advance(runtime.due_of(group))
+    if query.evaluator.together and not later:
+        for group in list(runtime.shared.of(query.reads[0])):
+            group.advance(runtime.due_of(group))
     if query.feed is not None:
         runtime.follow()
     return announce(runtime, query)

@@ -37,6 +37,8 @@ from dsms.running.faults import CANCELLED
 from dsms.running.prepare import prepare
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
+from dsms.running.turns import Pause
+from dsms.sharing.group import Group
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query
@@ -88,6 +90,7 @@ class Registering:
             unseen = unseen_tables(runtime, running)
         else:
             warnings = self._at_once(definition, bound, archiving, running, user)
+            yield from self._synopses_filled(definition)
             unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
         return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
 
@@ -107,7 +110,8 @@ class Registering:
     ) -> tuple[str, ...]:
         """Cancelled on the way to its first answer it is not there."""
         runtime, key = self.runtime, Catalog.key(definition.name)
-        warnings = start_query(runtime, definition, bound, self.cancel, archiving, running)
+        later = definition.feeds is None
+        warnings = start_query(runtime, definition, bound, self.cancel, archiving, running, later)
         try:
             self._stored(definition)
         except DsmsError:
@@ -115,6 +119,26 @@ class Registering:
             raise
         self.runtime.rights = self.runtime.rights.owned(key, user)
         return warnings
+
+    def _synopses_filled(self, definition: QueryDef) -> Pieces[None]:
+        """What is kept goes into the synopses that the query shares, piece by piece.  Others know
+        of the query meanwhile; cancelled it is dropped."""
+        runtime = self.runtime
+        query = runtime.queries[Catalog.key(definition.name)]
+        if not query.grouped or definition.feeds is not None:
+            return
+        try:
+            for group in list(runtime.shared.of(query.reads[0])):
+                while _left(runtime, group):
+                    yield None
+                    if self.cancel is not None:
+                        self.cancel.check()
+        except BaseException:
+            if runtime.queries.get(Catalog.key(definition.name)) is query:
+                forget_query(runtime, Catalog.key(definition.name), "it was cancelled")
+                runtime.rights = runtime.rights.without(Catalog.key(definition.name))
+                self._store_drop(definition)
+            raise
 
     def _stored(self, definition: QueryDef) -> None:
         self.store(lambda s: s.add_query(definition), "statement", self.text.encode())
@@ -164,5 +188,26 @@ class Registering:
         runtime.dispatch.unregister(key).close("it was cancelled")
         runtime.rights = runtime.rights.without(key)
         runtime.clocks.forget(key)
+        self._store_drop(definition)
+
+    def _store_drop(self, definition: QueryDef) -> None:
         gone = ast.Drop(ast.ObjectKind.QUERY, ast.Ident(definition.name, quoted=True))
         self.store(lambda s: s.drop("query", definition.name), "statement", to_sql(gone).encode())
+
+
+class _OnePiece(Cancel):
+    """Ends a call behind its first piece."""
+
+    __slots__ = ()
+
+    def between(self) -> None:
+        raise Pause(CANCELLED, "a piece is done")
+
+
+def _left(runtime: Runtime, group: Group) -> bool:
+    """Let the group do a piece of what there is for it to do; False if that was the last."""
+    try:
+        runtime.run_unit(group, _OnePiece())
+    except Pause:
+        return True
+    return False

@@ -4,13 +4,13 @@ sub-window by sub-window."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra
 from dsms.sharing.column import AggregateColumn
-from dsms.sharing.feed import CELLS, Feed
+from dsms.sharing.feed import FEW, Feed
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
 from dsms.synopses.choose import choose
@@ -23,9 +23,11 @@ BACK = 2  # times more queries that would have to keep the basic intervals, for 
 Widths = Mapping[tuple[int, int], int]
 
 
-def read(column: AggregateColumn, feed: Feed, width: int, reach: int, more: int = 1) -> None:
+def reading(
+    column: AggregateColumn, feed: Feed, width: int, reach: int, more: int = 1
+) -> Iterator[None]:
     """One more (or less) query reads windows of `width` sub-windows that reach back `reach` of
-    them."""
+    them.  Piece by piece; nobody may see the column before the last."""
     column.widths = _with(column.widths, width, reach, more)
     if not column.widths:
         return
@@ -35,7 +37,7 @@ def read(column: AggregateColumn, feed: Feed, width: int, reach: int, more: int 
         column.chosen_for = _asked(column.widths)
         made, why = _chosen(column, feed.space.groups, column.widths)
         if type(made) is not type(column.synopsis):
-            move(column, made)
+            yield from moving(column, made)
             column.why = why
 
 
@@ -72,13 +74,14 @@ def _chosen(column: AggregateColumn, groups: int, widths: Widths) -> tuple[Synop
     return found
 
 
-def move(column: AggregateColumn, synopsis: Synopsis) -> None:
-    """The column's sub-windows in another synopsis."""
+def moving(column: AggregateColumn, synopsis: Synopsis) -> Iterator[None]:
+    """The column's sub-windows come into another synopsis."""
     old, groups = column.synopsis, column.synopsis.groups
     synopsis.grow(groups)
-    most = max(1, CELLS // groups)
+    most = max(1, FEW // max(1, groups))
     for start in range(old.first, old.next, most):
         low = np.arange(start, min(start + most, old.next))
         synopsis.append(old.probe(low, low + 1), len(low))
+        yield
     column.whole_from = column.first_complete
     column.base, column.synopsis = column.base + old.first, synopsis

@@ -9,7 +9,7 @@ numbers stand for instants.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from dsms.state.batch import Batch, concat
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
 CELLS = 1 << 22  # cells that are made at once, at most
+FEW = 1 << 17  # cells after which others may have a turn
 
 
 class GroupFeed(Protocol):
@@ -83,6 +84,10 @@ class GroupFeed(Protocol):
 
     def push(self, rows: Batch) -> None:
         """Rows of the stream, later than all before."""
+        ...
+
+    def pushing(self, rows: Batch) -> Iterator[None]:
+        """`push`, a piece at a time; nobody may see it before the last."""
         ...
 
     def flush(self) -> None:
@@ -150,12 +155,19 @@ class RowFeed(ABC, Generic[C]):
 
     def push(self, rows: Batch) -> None:
         """Rows of the stream, later than all before."""
-        if not len(rows):
-            return
-        self.pending.append(rows)
-        self.rows += len(rows)
-        if self.rows >= max(ENOUGH, self.space.groups // 4):
+        if self._gathered(rows):
             self.flush()
+
+    def _gathered(self, rows: Batch) -> bool:
+        """Put them to those that wait; whether these are enough to be lifted."""
+        if len(rows):
+            self.pending.append(rows)
+            self.rows += len(rows)
+        return self.rows >= max(ENOUGH, self.space.groups // 4)
+
+    def pushing(self, rows: Batch) -> Iterator[None]:
+        self.push(rows)
+        return iter(())
 
     def _taken(self) -> Batch:
         """The rows that wait, which do so no more."""
@@ -217,11 +229,21 @@ class Feed(RowFeed[AggregateColumn]):
         RowFeed.__post_init__(self)
 
     def push(self, rows: Batch) -> None:
+        for _ in self.pushing(rows):
+            pass
+
+    def pushing(self, rows: Batch) -> Iterator[None]:
         if self.predicate is not None and len(rows):
             rows = filter_batch(rows, self.predicate(rows.cols, len(rows), self.errors))
-        RowFeed.push(self, rows)
+        if self._gathered(rows):
+            yield from self._lifting(FEW)
 
     def flush(self) -> None:
+        for _ in self._lifting(CELLS):
+            pass
+
+    def _lifting(self, cells: int) -> Iterator[None]:
+        """Lift what waits, about so many cells at a time."""
         if not self.pending:
             return
         rows = self._taken()
@@ -232,7 +254,7 @@ class Feed(RowFeed[AggregateColumn]):
         groups = self.space.groups
         for column in self.columns.values():
             column.grow(groups)
-        start, most = 0, max(1, CELLS // groups)
+        start, most = 0, max(1, cells // groups)
         while start < len(rows):
             first = int(sub[start])
             self._go_to(first)
@@ -245,6 +267,7 @@ class Feed(RowFeed[AggregateColumn]):
                 column.add(state, count)
             self.updates += count - 1
             self.open, start = first + count - 1, stop
+            yield
 
     def _begin(self, number: int) -> None:
         self.open = self.began = number

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,10 @@ class FeedSet:
     def push(self, rows: Batch) -> None:
         for feed in self.feeds:
             feed.push(rows)
+
+    def pushing(self, rows: Batch) -> Iterator[None]:
+        for feed in self.feeds:
+            yield from feed.pushing(rows)
 
     def flush(self) -> None:
         for feed in self.feeds:

@@ -7,7 +7,7 @@ probed in one call per aggregate, lowered in one, and cut apart again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -29,6 +29,7 @@ from dsms.sharing.columns import ROWS
 from dsms.sharing.feed import CELLS, GroupFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.member import Cells, Due, Kind, Member
+from dsms.sharing.portions import portions
 from dsms.sharing.request import Wanted
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS, FOREVER
@@ -96,6 +97,10 @@ class Group(ABC, Generic[F, R]):
     def _trim(self) -> None:
         """Let go of what no boundary to come asks for."""
 
+    def settled(self) -> None:
+        """All that has been handed over is in the feed."""
+        return
+
     def heard(self, stream: str, rows: Batch) -> None:
         """Rows of a stream have come."""
         self.arrivals.gap = min(
@@ -136,6 +141,7 @@ class Group(ABC, Generic[F, R]):
 
     def latest(self, clock: int) -> int:
         """The newest boundary that is complete at `clock`."""
+        self.settled()
         upto = self.clock if self.feed.counted else max(clock, self.clock)
         self._take_updates(upto)
         if self.feed.open is None:
@@ -150,6 +156,7 @@ class Group(ABC, Generic[F, R]):
 
     def refresh(self, names: tuple[str, ...]) -> None:
         """Answer those members as of the latest sub-window (CS1, CS2: together)."""
+        self.settled()
         if self.feed.open is None:
             return
         boundary = self.feed.phase + self.feed.open * self.feed.span
@@ -211,6 +218,13 @@ class Group(ABC, Generic[F, R]):
                     query.fail(too_much_state(query.name, used, query.state_limit))
 
     # -- answers -----------------------------------------------------------------------------------
+
+    def _answer_parts(self, due: list[Due[R]]) -> Iterator[None]:
+        """Answer and report, some of the members at a time."""
+        for count, part in enumerate(portions(due, self.feed.space.groups)):
+            if count:
+                yield
+            self._answer(part)
 
     def _answer(self, due: list[Due[R]]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""

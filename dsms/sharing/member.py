@@ -105,6 +105,10 @@ class Answering(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    def settled(self) -> None:
+        """All that has been handed over is in the feed."""
+        ...
+
     def refresh(self, names: tuple[str, ...]) -> None:
         """Answer those members as of the latest sub-window."""
         ...

@@ -165,6 +165,8 @@ class Registry:
         first, *others = [
             g for g in self.groups[view.parts[0].feed.stream] if any(map(view.reads, g.feed.feeds))
         ]
+        for group in (first, *others) if others else ():
+            group.settled()
         if others:
             first.feed = FeedSet(f for g in (first, *others) for f in _feeds(g))
         for group in others:
@@ -191,6 +193,7 @@ class Registry:
         are counted.  Answers the instant, or the row, from which its answers miss nothing (ALWAYS:
         they never do)."""
         group = _group_of(member)
+        group.settled()
         assert member.view is not None
         new = not group.members
         if new and group.feed.counted:
@@ -204,11 +207,11 @@ class Registry:
             gone = (int(past[0].ids[0][0]) if past else first_number) - 1
         for part in member.view.parts:
             self._columns(member, part.feed, _Past(past, gone), new)
-        if new:
-            for rows in past:
-                group.push(rows)
         member.view = self._interned(member)
-        _count(member, 1)
+        if new and past:
+            group.fill(past, _counting(member, 1))
+        else:
+            _count(member, 1)
         return gone + member.request.length if new and gone > ALWAYS else _whole_from(member)
 
     def _number(self, wanted: Request) -> int:
@@ -301,6 +304,7 @@ class Registry:
 
     def leave(self, member: Member) -> None:
         """The member's query is gone: so is what it alone used."""
+        member.group.settled()
         member.query = None  # which has the member, too
         if isinstance(member.group, JoinGroup):
             self.joins.leave(member)
@@ -358,11 +362,16 @@ def _feeds(group: StreamGroup) -> list[Feed]:
 
 
 def _count(member: Member, more: int) -> None:
+    for _ in _counting(member, more):
+        pass
+
+
+def _counting(member: Member, more: int) -> Iterator[None]:
     """The columns that the member reads have one more (or less) reader."""
     asked = member.request
     for feed, column in member.view.columns() if member.view is not None else ():
         width, reach = (asked.length - asked.until) // feed.span, asked.length // feed.span
-        choose_synopsis.read(column, feed, width, reach, more)
+        yield from choose_synopsis.reading(column, feed, width, reach, more)
 
 
 def _short(column: AggregateColumn, feed: Feed, member: Member) -> bool:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from dsms.api import Cancel
 from dsms.plan.boundaries import next_boundary
-from dsms.sharing.feed import GroupFeed
+from dsms.sharing.feed import ENOUGH, GroupFeed
 from dsms.sharing.group import Group
 from dsms.sharing.member import Due, Member
 from dsms.sharing.request import Request
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 
+_OVER = object()
+
 
 @dataclass(slots=True)
 class StreamGroup(Group[GroupFeed, Request]):
     """Members with the same feed.  `clock`: the stream is complete up to here (or this row
-    number)."""
+    number).
+
+    waiting    rows that are not in the feed yet, in order
+    under_way  what an interrupted call has left of its work; nobody may see the feed before that
+               is done (`settled`)"""
+
+    waiting: deque[Batch] = field(default_factory=deque)
+    under_way: Iterator[None] | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -34,9 +44,27 @@ class StreamGroup(Group[GroupFeed, Request]):
     # -- rows --------------------------------------------------------------------------------------
 
     def take(self, stream: str, rows: Batch) -> None:
-        self.push(rows)
+        self.waiting.append(rows)
 
-    def push(self, rows: Batch) -> None:
+    def fill(self, past: Sequence[Batch], then: Iterator[None]) -> None:
+        """Rows of before, and what is to be done once they are in the feed."""
+        self.waiting.extend(past)
+        self.under_way = self._filling(then)
+
+    def _filling(self, then: Iterator[None]) -> Iterator[None]:
+        yield from self._take_in()
+        yield from then
+
+    def _take_in(self) -> Iterator[None]:
+        """The rows that wait go into the feed, so many at a time as it lifts together."""
+        while self.waiting:
+            rows = self.waiting.popleft()
+            for start in range(0, len(rows), ENOUGH):
+                stop = min(start + ENOUGH, len(rows))
+                yield from self._push(rows.slice(start, stop) if stop - start < len(rows) else rows)
+                yield
+
+    def _push(self, rows: Batch) -> Iterator[None]:
         """Complete rows of the stream.  Where they jump far ahead, what lies before is answered
         first."""
         instants = rows.ts
@@ -54,11 +82,11 @@ class StreamGroup(Group[GroupFeed, Request]):
                 np.diff(self.feed.numbers(np.append(known, instants))) > self._far()
             )
             for start, stop in pairwise(np.unique([0, *gaps, len(rows)]).tolist()):
-                self._leap(int(instants[start]))
-                self.feed.push(rows.slice(start, stop))
+                yield from self._leap(int(instants[start]))
+                yield from self.feed.pushing(rows.slice(start, stop))
                 self.clock = int(instants[stop - 1])
             return
-        self.feed.push(rows)
+        yield from self.feed.pushing(rows)
         self.clock = max(self.clock, newest)
 
     def _waited(self, instant: int) -> int:
@@ -68,9 +96,9 @@ class StreamGroup(Group[GroupFeed, Request]):
         ]
         return max(self.clock, min([*dues, instant]))
 
-    def _leap(self, instant: int) -> None:
+    def _leap(self, instant: int) -> Iterator[None]:
         """A row of that instant comes after nothing for long."""
-        self.advance(instant - 1)
+        yield from self._answered(instant - 1)
         if self.feed.open is not None and self.feed.number(instant) - self.feed.open > self._far():
             self.feed.jump(self.feed.number(instant))
 
@@ -82,6 +110,38 @@ class StreamGroup(Group[GroupFeed, Request]):
     # -- time --------------------------------------------------------------------------------------
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
+        self._go_on(cancel)
+        self.under_way = self._moving(upto)
+        self._go_on(cancel)
+
+    def settled(self) -> None:
+        self._go_on(None)
+        for _ in self._take_in():
+            pass
+
+    def _go_on(self, cancel: Cancel | None) -> None:
+        """Do what is under way.  Where `cancel` raises, the next call goes on from there."""
+        while self._worked():
+            if cancel is not None:
+                cancel.between()
+
+    def _worked(self) -> bool:
+        """Do a piece of what is under way; False if that was the last."""
+        try:
+            if self.under_way is not None and next(self.under_way, _OVER) is not _OVER:
+                return True
+        except BaseException:
+            self.under_way = None
+            raise
+        self.under_way = None
+        return False
+
+    def _moving(self, upto: int) -> Iterator[None]:
+        yield from self._take_in()
+        yield from self._answered(upto)
+
+    def _answered(self, upto: int) -> Iterator[None]:
+        """Answer all boundaries up to there, a part of the members at a time."""
         upto = self.clock if self.feed.counted else max(upto, self.clock)
         self.clock = upto
         while due := self._all_due(upto + 1):
@@ -90,11 +150,10 @@ class StreamGroup(Group[GroupFeed, Request]):
             if any(int(b[-1]) > last for _, b in due):
                 due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
             self.feed.close(self.feed.number(last))
-            self._answer(due)
+            yield from self._answer_parts(due)
             self._trim()
             self._within_limits(m for m, _ in due)
-            if cancel is not None:
-                cancel.between()
+            yield
         self._catch_up(upto)
         self._take_updates(upto)
 
