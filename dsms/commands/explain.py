@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from dsms.api import Rows
+from dsms.api import Cancel, Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.commands.explain_index import index_lines
 from dsms.commands.explain_paths import of_registered, of_statement
+from dsms.commands.planning import Planner, planned
+from dsms.commands.select import optimized
 from dsms.commands.show_sharing import users
+from dsms.commands.slices import Pieces
 from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.explain import explain
@@ -28,10 +33,67 @@ from dsms.sql.catalog import Catalog, Option
 from dsms.sql.suggest import hint, listed
 
 
-def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog) -> Rows:
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A statement with names and types (None: of a query that is there already).
+
+    phys  the plan, if it is continuous
+    read  the plan by which a SELECT is asked once, if that has to be made"""
+
+    options: dict[str, Option]
+    output: lp.Output | None
+    into: str | None = None
+    phys: Phys | None = None
+    read: list[Phys] = field(default_factory=list)
+
+
+def explaining(
+    runtime: Runtime,
+    statement: ast.Explain,
+    see: Callable[[], Catalog],
+    cancel: Cancel | None,
+    big: bool,
+) -> Pieces[Rows]:
     """The plan as text, one row per line; with ANALYZE the live counts of a registered query.
 
-    Who may read something in part alone is shown the plan without that, and told so."""
+    Who may read something in part alone is shown the plan without that, and told so.  `see` gives
+    the catalog as who asks sees it now; `big`: it may take long to plan."""
+    target, found = statement.target, None
+    if not isinstance(target, ast.Ident):
+        shared = isinstance(target, ast.CreateQuery)
+        found = yield from planned(
+            runtime, see, lambda *there: _bound(target, *there), cancel, big, shared
+        )
+    return _explained(runtime, statement, see(), found)
+
+
+def _bound(
+    target: ast.CreateQuery | ast.SelectStatement, catalog: Catalog, planner: Planner
+) -> _Bound:
+    if isinstance(target, ast.CreateQuery):
+        definition, bound = bind_create_query(target, catalog)
+        options, into = dict(definition.options), definition.feeds
+        if bound is None or bound.slide is not None or definition.on_lookup:
+            return _Bound(options, bound, into)
+        return _Bound(options, bound, into, planner(bound, options.items()))
+    options, once = dict(check_options(target.options, "query")), reads_archive(target)
+    bound = bind_query(target, catalog, persistent=not once)
+    if once:
+        return _Bound(options, bound)
+    phys = None if bound.slide is not None else planner(bound, options.items())
+    found = _Bound(options, bound, phys=phys)
+
+    def kept(*asked: Any) -> Phys:
+        found.read.append(planner(*asked))
+        return found.read[-1]
+
+    optimized(kept, bound)
+    return found
+
+
+def _explained(
+    runtime: Runtime, statement: ast.Explain, catalog: Catalog, found: _Bound | None
+) -> Rows:
     form = statement.format.value.lower()
     live, more, into = None, [], None
     match statement.target:
@@ -41,21 +103,18 @@ def explain_statement(runtime: Runtime, statement: ast.Explain, catalog: Catalog
             phys, live = running.phys, running.live() if statement.analyze else None
             into = running.definition.feeds
             more = _more(runtime, running)
-        case ast.CreateQuery() as create:
-            definition, bound = bind_create_query(create, catalog)
-            into = definition.feeds
+        case ast.CreateQuery(name=name):
+            assert found is not None
+            into = found.into
             phys, more = (
-                _planned(runtime, bound, dict(definition.options), not definition.on_lookup)
-                if bound
-                else _known(runtime, create.name, catalog)
+                _planned(runtime, found) if found.output else _known(runtime, name, catalog)
             )
         case ast.SelectStatement() as select:
-            options = dict(check_options(select.options, "query"))
+            assert found is not None and found.output is not None
             once = reads_archive(select)
-            bound = bind_query(select, catalog, persistent=not once)
-            phys, more = archive_plan(runtime, bound) if once else _planned(runtime, bound, options)
+            phys, more = archive_plan(runtime, found.output) if once else _planned(runtime, found)
             if not once and not _in_part(catalog, statement):
-                more = [*more, *index_lines(runtime, bound, runtime.planner())]
+                more = [*more, *index_lines(runtime, found.output, lambda *_: found.read[0])]
     if statement.analyze and live is None:
         raise UsageError(
             "DS406",
@@ -82,14 +141,15 @@ def _seen_late(phys: Phys, catalog: Catalog) -> list[str]:
     return sorted(name for name in names if catalog.sees_late([Catalog.key(name)]))
 
 
-def _planned(
-    runtime: Runtime, bound: lp.Output, options: dict[str, Option], shared: bool = False
-) -> tuple[Phys, list[str]]:
+def _planned(runtime: Runtime, found: _Bound) -> tuple[Phys, list[str]]:
     """The plan, and what more there is to say of a periodic query."""
-    if bound.slide is None:
-        return runtime.plan(bound, options.items(), shared), []
-    found, lines = of_statement(runtime, bound, options)
-    return found.phys, lines
+    assert found.output is not None
+    if found.phys is not None:
+        return found.phys, []
+    if found.output.slide is None:
+        return runtime.plan(found.output, found.options.items()), []
+    periodic, lines = of_statement(runtime, found.output, found.options)
+    return periodic.phys, lines
 
 
 def _check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog: Catalog) -> None:

@@ -207,6 +207,8 @@ def _begun(
     if isinstance(statement, ast.CreateQuery):
         store, big = engine.store_by(catalog.user), is_big(statement, sql)
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
+    if isinstance(statement, ast.Explain) and is_big(statement, sql):
+        return SeveralSlices(explain.explaining(runtime, statement, see, cancel, big=True))
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
     return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
@@ -247,7 +249,9 @@ def run(
         case ast.Insert() | ast.Update() | ast.Delete():
             return finished(change.change_table(runtime, store, statement, lambda: catalog, cancel))
         case ast.Explain():
-            return explain.explain_statement(runtime, statement, catalog)
+            return finished(
+                explain.explaining(runtime, statement, lambda: catalog, cancel, big=False)
+            )
         case ast.Show():
             return show.show(runtime, statement, catalog, caller)
         case ast.Describe():
