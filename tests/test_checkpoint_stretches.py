@@ -119,7 +119,8 @@ def test_it_is_what_a_copy_in_one_go_gives(tmp_path):
     checkpointer = begun(db)
     copying = checkpointer.copying
     while not copying.step():
-        db.execute("SELECT COUNT(*) AS n FROM s [RANGE 1 h]")
+        if copying.count % 20 == 1:
+            db.execute("SELECT COUNT(*) AS n FROM s [RANGE 1 h]")
     assert copying.count > 50
     assert [bytes(part) for part in copying.result()()] == [bytes(part) for part in whole]
     assert not db.copy_on()

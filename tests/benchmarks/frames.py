@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -56,12 +57,10 @@ def section(options: Options) -> Section:
     gc.set_threshold(200_000, 20, 20)  # as a server does in a process of its own
     sys.setswitchinterval(0.0005)
     count, repeats = options.pick((40_000, 3), (4_000, 1), (200, 1))
+    cases = list(product((None, GROUP_BY), (False, True), (1, 100), (1, 50)))
     rows = [
         _case(size, connections, stored, query, count if size == 1 else count // 8, repeats)
-        for query in (None, GROUP_BY)
-        for stored in (False, True)
-        for size in (1, 100)
-        for connections in (1, 50)
+        for query, stored, size, connections in options.pick(cases, cases, cases[::5])
     ]
     return Section("Small frames", __doc__ or "", [Table("Frames of msgpack", HEADER_ROW, rows)])
 
