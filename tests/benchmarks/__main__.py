@@ -32,6 +32,7 @@ NAMES = (
     "frequent",
     "queries",
     "chain",
+    "linearroad",
     "transactions",
     "synopses",
     "windows",
