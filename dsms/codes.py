@@ -84,13 +84,14 @@ CODES: dict[str, str] = {
     "DS322": "a correlated subquery where correlation is not possible",
     "DS323": "a non-retroactive table on the preserved side of an outer join",
     "DS324": "a non-retroactive table without a stream",
-    "DS325": "a persistent query over a query",
     "DS327": "Wstream where it has no meaning",
     "DS328": "an output function that can't stand there",
     "DS329": "ON LOOKUP where it has no meaning, LOOKUP of a query without it, or a subscription "
     "to one with it",
     "DS330": "a query that can't feed a stream",
     "DS331": "an aggregate over sub-windows in a query without them",
+    "DS340": "a persistent query over one with LIMIT or OFFSET",
+    "DS341": "a query that reads too many streams and tables, by way of queries",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",
@@ -114,6 +115,7 @@ CODES: dict[str, str] = {
     "DS418": "the answers of a query begin anew, since the clock of a stream was set",
     "DS419": "a stream would be fed with its own rows",
     "DS420": "an unknown way to schedule queries",
+    "DS421": "a query whose answer is to be read has stopped",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
     "DS502": "rows lack a column that can't be NULL",

@@ -80,6 +80,7 @@ class Definition:
             case ast.CreateQuery():
                 query, plan = bind_create_query(statement, self.catalog, sql)
                 assert plan is not None
+                self.catalog.queries[query.name] = query
                 if query.feeds is None:
                     self.readers[query.name] = plan
                 else:

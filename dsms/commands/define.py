@@ -9,7 +9,7 @@ from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.commands.archives import Heartbeat, created
 from dsms.commands.archives import go_on as go_on_behind
-from dsms.commands.feeding import catch_up, fed_anew, feed, forget_stream, starve
+from dsms.commands.feeding import catch_up, check_running, fed_anew, feed, forget_stream, starve
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
 from dsms.commands.quotas import check_queries
@@ -81,6 +81,7 @@ def derive_stream(
     if feeder is None or bound is None:
         return Done(f"stream {definition.name} is there already")
     check_number(runtime, catalog.user)
+    check_running(runtime, feeder)
     check_name(feeder.name)
     check_free(runtime, statement.name)
     if statement.confidential is not None and not runtime.replaying:
@@ -206,8 +207,8 @@ def start_query(
     running.notes = notes(running.phys)
     key = Catalog.key(definition.name)
     feed(runtime, key, running)
-    runtime.catalog.queries[key] = definition
     runtime.dispatch.register(key, running)
+    runtime.answers.known(key, runtime.catalog)
     fed_anew(runtime, running)
     connect_query(runtime, archiving, running)
     streams = sorted(set(running.streams.values()))
@@ -224,8 +225,8 @@ def start_query(
         )
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
-        del runtime.catalog.queries[key]
-        runtime.dispatch.unregister(key)
+        del runtime.catalog.queries[key], runtime.catalog.plans[key]
+        runtime.parts.left(key, runtime.dispatch.unregister(key))
         runtime.archivings.pop(key, None)
         runtime.clocks.forget(key)
         starve(runtime, key, running)
@@ -246,8 +247,8 @@ def _start_periodic(
     key = Catalog.key(definition.name)
     query = periodic_query(runtime, definition, bound)
     feed(runtime, key, query)
-    runtime.catalog.queries[key] = definition
     runtime.dispatch.register(key, query)
+    runtime.answers.known(key, runtime.catalog)
     fed_anew(runtime, query)
     connect_query(runtime, archiving, query)
     runtime.clocks.reads(key, query.reads)
@@ -276,5 +277,5 @@ def detach(runtime: Runtime, key: str) -> None:
     starve(runtime, key, gone)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
-    del runtime.catalog.queries[key]
+    del runtime.catalog.queries[key], runtime.catalog.plans[key]
     runtime.clocks.forget(key)

@@ -68,8 +68,7 @@ def _drop(
     """One object that nothing else reads; what is to be said of its archive, and of late rows that
     went there."""
     key, kind = Catalog.key(found.name), _kind(found)
-    if kind != "query":
-        _refuse_used(runtime, key, kind, found.name, catalog)
+    _refuse_used(runtime, key, kind, found.name, catalog)
     fed = feeding(runtime, key, others=True) if kind == "stream" else []
     fed = [late_dropping(stream) for stream in fed]
     stays = leave(runtime, key, kind)
@@ -112,11 +111,14 @@ def _all_users(runtime: Runtime, key: str) -> Iterator[Object]:
 def _users(runtime: Runtime, key: str) -> list[Object]:
     """What reads an object or feeds it: queries, and streams in the place of queries of theirs."""
     streams = runtime.catalog.streams
+    made_of = streams[key].derived if key in streams else None
+    keys = {key} if made_of is None else {key, Catalog.key(made_of)}
     found: list[Object] = []
     for query in runtime.queries.values():
         into = Catalog.key(query.definition.feeds or "")
         own = into if into in streams and streams[into].derived == query.name else None
-        if key in query.tables or key in query.streams.values():
+        over = map(Catalog.key, query.definition.over)
+        if not keys.isdisjoint(over) or key in query.tables or key in query.streams.values():
             found.append(streams[own] if own is not None else query.definition)
         elif into == key and own is None:
             found.append(query.definition)

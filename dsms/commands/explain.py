@@ -115,6 +115,7 @@ def _explained(
             phys, more = archive_plan(runtime, found.output) if once else _planned(runtime, found)
             if not once and not _in_part(catalog, statement):
                 more = [*more, *index_lines(runtime, found.output, lambda *_: found.read[0])]
+    _check_read(runtime, statement, found, phys, catalog)
     if statement.analyze and live is None:
         raise UsageError(
             "DS406",
@@ -130,7 +131,11 @@ def _explained(
     if form == "text":
         lines += [f"feeds stream {into}"] if into is not None else []
         lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
-        lines += [f"{catalog.user} sees rows of {n} late: figures are not shown" for n in late]
+        lines += [
+            f"{catalog.user} sees rows of {n} late: figures are not shown"
+            for n in late
+            if catalog.find(n) is not None
+        ]
     return Rows(pa.record_batch({"plan": pa.array(lines, pa.string())}), ("STRING",))
 
 
@@ -169,6 +174,27 @@ def _check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog
             )
             hint = "EXPLAIN its SELECT, which leaves that out"
             raise UsageError("DS670", message, name.pos.line, name.pos.column, hint)
+
+
+def _check_read(
+    runtime: Runtime, statement: ast.Explain, found: _Bound | None, phys: Phys, catalog: Catalog
+) -> None:
+    """The plans of queries that it reads, where they stand in its own, are for those alone whom
+    EXPLAIN shows them."""
+    if found is not None and found.output is not None:
+        names = [answer.query for answer in lp.answers_of(found.output)]
+    else:
+        target = statement.target
+        name = target.name if isinstance(target, ast.CreateQuery) else target
+        assert isinstance(name, ast.Ident)
+        names = list(registered(runtime, name, catalog).definition.over)
+    shown = {answer.query for answer in lp.answers_of(phys.node)}
+    names = [name for name in names if name not in shown]
+    for read in names:
+        running = runtime.queries[Catalog.key(read)]
+        place = ast.Ident(read, True, pos=statement.pos)
+        _check_shown(runtime, place, running, catalog)
+        names += [n for n in running.definition.over if n not in names]
 
 
 def _in_part(catalog: Catalog, statement: ast.Explain) -> list[str]:

@@ -50,6 +50,15 @@ def check_acyclic(
         )
 
 
+def check_running(runtime: Runtime, definition: QueryDef) -> None:
+    """Raise DS421 where a query that it reads has stopped."""
+    for name in definition.over if not runtime.replaying else ():
+        failure = runtime.queries[Catalog.key(name)].failure
+        if failure is not None:
+            message = f"query {name} has stopped, and its answer stands still"
+            raise UsageError("DS421", message, hint=f"drop {name}, and register it anew")
+
+
 def _called(catalog: Catalog, key: str) -> str:
     return catalog.streams[key].name if key in catalog.streams else "a stream of others"
 

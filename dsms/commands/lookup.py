@@ -115,8 +115,8 @@ def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tu
     """Register it; what the user should know."""
     key = Catalog.key(definition.name)
     query = lookup_query(runtime, definition, bound)
-    runtime.catalog.queries[key] = definition
     runtime.dispatch.register(key, query)
+    runtime.answers.known(key, runtime.catalog)
     runtime.clocks.reads(key, query.reads)
     return announce(runtime, query)
 

@@ -71,6 +71,7 @@ def _copied(catalog: Catalog) -> Catalog:
         streams=dict(catalog.streams),
         tables=dict(catalog.tables),
         queries=dict(catalog.queries),
+        plans=dict(catalog.plans),
     )
 
 

@@ -24,7 +24,7 @@ from dsms.commands.define import (
     forget_query,
     start_query,
 )
-from dsms.commands.feeding import catch_up, check_acyclic
+from dsms.commands.feeding import catch_up, check_acyclic, check_running
 from dsms.commands.planning import Planner, planned
 from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
@@ -77,6 +77,7 @@ class Registering:
         catalog = self.see()
         check_number(runtime, catalog.user)
         check_acyclic(runtime, definition, bound, catalog)
+        check_running(runtime, definition)
         if definition.feeds is not None or runtime.feeding.order:
             catch_up(runtime)
         check_name(definition.name)
@@ -179,13 +180,15 @@ class Registering:
         if query.failure is not None and query.failure.code == CANCELLED:
             self._dropped(query)
             return
-        runtime.catalog.queries[key] = query.definition
+        runtime.answers.known(key, runtime.catalog)
         runtime.parts.joined(key)
 
     def _dropped(self, query: RunningQuery) -> None:
         """It is not wanted any more: as if it had been dropped at once."""
         runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
-        runtime.dispatch.unregister(key).close("it was cancelled")
+        gone_query = runtime.dispatch.unregister(key)
+        runtime.parts.left(key, gone_query)
+        gone_query.close("it was cancelled")
         runtime.rights = runtime.rights.without(key)
         runtime.clocks.forget(key)
         self._store_drop(definition)

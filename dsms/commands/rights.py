@@ -17,6 +17,7 @@ from dsms.rights import secrets
 from dsms.rights.model import ADMINISTRATOR, Json, Rights, User, holder, key_of, removed
 from dsms.rights.seen import refused, seen_after
 from dsms.running.faults import stop
+from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef
@@ -337,24 +338,36 @@ def put(runtime: Runtime, change: Json) -> list[str]:
     stopped."""
     before, after = runtime.rights, runtime.rights.changed(change)
     runtime.rights = after
-    stopped = []
+    stopped: list[str] = []
     for key, query in runtime.queries.items():
-        owner, reads = before.owners.get(key), {*query.reads, *query.tables}
+        owner, reads = before.owners.get(key), _reads(query)
         streams = [s for k in reads if (s := runtime.catalog.streams.get(k)) is not None]
-        if owner is None or query.failure is not None:
+        if query.failure is not None:
             continue
-        if _same(before, after, owner, reads) and _as_late(before, after, owner, streams):
+        below = not stopped or {*query.definition.over}.isdisjoint(stopped)
+        if below and (
+            owner is None
+            or (_same(before, after, owner, reads) and _as_late(before, after, owner, streams))
+        ):
             continue
         stop(
             [query],
             UsageError(
                 "DS673",
-                f"what {owner} may read of what it reads has changed",
+                f"what {owner if below else 'another user'} may read of what it reads has changed",
                 hint="drop it, and register it anew",
             ),
         )
         stopped.append(query.name)
     return stopped
+
+
+def _reads(query: Registered) -> set[str]:
+    """Keys of what it reads itself: of a query that it reads, the answer."""
+    definition = query.definition
+    if not definition.over:
+        return {*query.reads, *query.tables}
+    return {Catalog.key(name) for name in (*definition.over, *definition.beside)}
 
 
 def _as_late(before: Rights, after: Rights, owner: str, streams: list[StreamDef]) -> bool:

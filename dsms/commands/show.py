@@ -26,7 +26,7 @@ from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
-from dsms.sql.suggest import hint
+from dsms.sql.suggest import hint, listed
 from dsms.sql.types import INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
@@ -192,6 +192,8 @@ def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
         )
     columns = catalog.columns(found)
     notes = [_note(found, i) for i, f in enumerate(found.schema) if f in columns]
+    if notes and (told := _of_queries(found, catalog)):
+        notes[0] = ", ".join(filter(None, (notes[0], told)))
     secret = _confidential(catalog, found) if isinstance(found, StreamDef) else None
     if secret is not None and notes:  # of the rows, so it stands beside the first column
         told = secret if secret.startswith("seen") else f"rows are confidential {secret}"
@@ -204,6 +206,21 @@ def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
             ("note", STRING, notes),
         ]
     )
+
+
+def _of_queries(found: StreamDef | TableDef | QueryDef, catalog: Catalog) -> str:
+    """Which queries' answers a query reads, and which read its own; beside the first column."""
+    if not isinstance(found, QueryDef):
+        return ""
+    over = [name for name in found.over if catalog.find(name) is not None]
+    by = [q.name for q in catalog.queries.values() if found.name in q.over]
+    told = [f"reads {queries(over)}" if over else "", f"read by {queries(by)}" if by else ""]
+    return ", ".join(filter(None, told))
+
+
+def queries(names: list[str]) -> str:
+    """`query a`, `queries a and b`."""
+    return f"{'query' if len(names) == 1 else 'queries'} {listed(names)}"
 
 
 def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:

@@ -81,6 +81,7 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
             ("shares_with", INT, [t.get("shares_with") for t in timed]),
             ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
             ("partial", STRING, [partial(runtime, q) for q in queries]),
+            ("reads", STRING, [_over(q, catalog) for q in queries]),
             ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
             (
                 "waiting",
@@ -92,6 +93,12 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
             ),
         ]
     )
+
+
+def _over(query: Registered, catalog: Catalog) -> str | None:
+    """The queries whose answers it reads, those that one may know of."""
+    known = [name for name in query.definition.over if catalog.find(name) is not None]
+    return ", ".join(known) or None
 
 
 def _briefly(query: Registered) -> str:

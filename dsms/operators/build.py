@@ -66,7 +66,7 @@ class Builder:
                 return self._values(node)
             case lp.Window():
                 return self._window(phys, node)
-            case lp.Select() | lp.Project() | lp.Union() | lp.Output():
+            case lp.Select() | lp.Project() | lp.Union() | lp.Answer() | lp.Output():
                 return self._simple(phys, node)
             case lp.Append():
                 made = self._append(phys, node)
@@ -165,7 +165,9 @@ class Builder:
                     spec.length, spec.until, timeline, node.schema, width(node), life
                 )
 
-    def _simple(self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Output) -> Operator:
+    def _simple(
+        self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Answer | lp.Output
+    ) -> Operator:
         from dsms.operators import basic
 
         match node:
@@ -175,7 +177,7 @@ class Builder:
                 return basic.ProjectOp([self.expr(e) for e in node.exprs])
             case lp.Union():
                 return basic.MergeOp(places(node))
-            case lp.Output():
+            case lp.Answer() | lp.Output():
                 return Through()
 
     def _append(self, phys: Phys, node: lp.Append) -> Operator:

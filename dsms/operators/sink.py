@@ -202,6 +202,21 @@ class Sink:
             slots = slots[np.lexsort(keys[::-1])]
         return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
 
+    def rows(self) -> Batch:
+        """The live answer with the lifetimes and ids of its rows, as they came.  Only where a view
+        is kept here."""
+        assert self.kept is not None
+        store = self.kept.store
+        slots = np.flatnonzero(store.alive.view)
+        return Batch(
+            store.ts.view[slots],
+            store.exp.view[slots],
+            None,
+            tuple(ids.view[slots] for ids in store.ids),
+            tuple(store.columns(slots)),
+            None if store.life is None else store.life.view[slots],
+        )
+
     def answer(self) -> Answer:
         """The live answer in its fixed order (`dsms.operators.answers`).  Only where a view is kept
         here."""

@@ -112,7 +112,7 @@ def _cut(
         exprs = tuple(Col(i, below.schema[i].type, below.schema[i].name) for i in read)
         below = lp.Project(below, exprs, schema)
     alone = lp.Output(below, "rstream", True, False, None, below.schema)
-    planned, rules = optimize(alone, Chooser(chooser.stats, chooser.options))
+    planned, rules = optimize(alone, Chooser(chooser.stats, chooser.options, chooser.running))
     (made,) = lp.children(planned)
     moved = True
     for node in reversed(above):

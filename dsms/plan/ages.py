@@ -24,8 +24,10 @@ Leaf = lp.StreamScan | lp.TableScan | lp.Append
 
 def with_ages(phys: Phys) -> Phys:
     """The plan with dated leaves wherever an aggregate needs them; itself if none does."""
+    if isinstance(phys.node, lp.Answer):  # it is planned already
+        return phys
     children = tuple(map(with_ages, phys.children))
-    if _needs_ages(phys.node):
+    if needs_ages(phys.node):
         children = (_dated(children[0]),)
     return (
         phys
@@ -48,7 +50,7 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return flags + (False,) * (width(node) - len(flags))
         case lp.SemiJoin():
             return timestamps(node.left)
-        case lp.Window() | lp.Select() | lp.Project():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Answer():
             return timestamps(node.child)
         case _:
             return (False,) * width(node)
@@ -77,7 +79,15 @@ def _stamped(node: lp.Node) -> bool:
             return True
         case lp.Join() if node.kind != "inner":
             return False
-        case lp.Window() | lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Join():
+        case (
+            lp.Window()
+            | lp.Select()
+            | lp.Project()
+            | lp.Union()
+            | lp.JoinNRR()
+            | lp.Join()
+            | lp.Answer()
+        ):
             return all(map(_stamped, lp.children(node)))
         case _:
             return False
@@ -88,7 +98,8 @@ def reads_late(node: lp.JoinNRR) -> bool:
     return as_of_timestamps(node) and not _punctual(node.child)
 
 
-def _needs_ages(node: lp.Node) -> bool:
+def needs_ages(node: lp.Node) -> bool:
+    """Whether the leaves below it are dated."""
     if isinstance(node, lp.JoinNRR):
         return reads_late(node)
     if not isinstance(node, lp.GroupBy) or not (
@@ -101,7 +112,7 @@ def _needs_ages(node: lp.Node) -> bool:
 def _in_order(node: lp.Node) -> bool:
     """Whether rows enter in the order of their ages."""
     match node:
-        case lp.Select() | lp.Project():
+        case lp.Select() | lp.Project() | lp.Answer():
             return _in_order(node.child)
         case lp.Window():
             return _punctual(node.child) and windows.in_order(node.spec)

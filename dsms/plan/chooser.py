@@ -17,6 +17,7 @@ hash is for edges on which nothing dies silently (count windows, tables, aggrega
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -49,6 +50,8 @@ class Chooser:
 
     stats: Statistics
     options: PlanOptions
+    # by id: plans that run, of queries whose answers this one reads (`dsms.plan.answers`)
+    running: Mapping[int, Phys] = field(default_factory=dict)
     # by id: hashing trees is slow
     _seen: dict[tuple[int, Place], tuple[lp.Node, Built]] = field(default_factory=dict)
 
@@ -56,7 +59,8 @@ class Chooser:
         """The node's physical plan and estimate at that place of a plan."""
         key = (id(node), place)
         if key not in self._seen:
-            self._seen[key] = node, self._build(node, place)
+            phys, size = self._build(node, place)
+            self._seen[key] = node, (self.running.get(id(node), phys), size)
         return self._seen[key][1]
 
     @property
@@ -282,6 +286,7 @@ VARIANTS: dict[type, str] = {
     lp.Project: "project",
     lp.SetOp: "counting",
     lp.Union: "merge",
+    lp.Answer: "answer",
     lp.Sort: "sort",
 }
 

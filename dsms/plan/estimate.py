@@ -112,7 +112,7 @@ def estimate(
         case lp.Sort():
             size = inputs[0].size if node.limit is None else min(inputs[0].size, float(node.limit))
             return replace(inputs[0], size=size)
-        case lp.Output():
+        case lp.Answer() | lp.Output():
             return inputs[0]
         case _:
             assert_never(node)

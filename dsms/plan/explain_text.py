@@ -54,8 +54,11 @@ def as_text(phys: Phys, live: Live | None = None) -> str:
 
 
 def nodes(phys: Phys, path: Path = ()) -> Iterator[tuple[Path, Phys]]:
-    """Every node with its path from the root, parents first."""
+    """Every node with its path from the root, parents first; not those of queries that it reads,
+    whose own EXPLAIN shows them."""
     yield path, phys
+    if isinstance(phys.node, lp.Answer):
+        return
     for i, child in enumerate(phys.children):
         yield from nodes(child, (*path, i))
 

@@ -40,7 +40,7 @@ def width(node: lp.Node) -> int:
             return width(node.left)
         case lp.Distinct() | lp.GroupBy():
             return width(node.child) + timed(node)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return width(node.child)
         case _:
             assert_never(node)
@@ -72,7 +72,7 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
         case lp.Distinct() | lp.GroupBy():
             below = leaves(node.child)
             return below + (min(below),) * timed(node)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return leaves(node.child)
         case _:
             assert_never(node)
@@ -125,7 +125,7 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return (*timing(node.left), False)
         case lp.SemiJoin():
             return timing(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return timing(node.child)
         case _:
             return (False,) * width(node)
@@ -172,7 +172,7 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return numbering(node.left)
         case lp.Distinct() | lp.GroupBy():
             return numbering(node.child) + (True,) * timed(node)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Sort() | lp.Output():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return numbering(node.child)
         case _:
             assert_never(node)

@@ -24,21 +24,23 @@ Path = tuple[int, ...]
 Key = bytes
 
 _CHILDREN = {"child", "left", "right", "inputs"}
-_NAMES = {"schema", "alias", "leaf"}
+_NAMES = {"schema", "alias", "leaf", "first"}
 
 
-def keys_of(phys: Phys) -> dict[Path, Key]:
+def keys_of(phys: Phys, answers: bool = True) -> dict[Path, Key]:
     """What tells a plan's parts apart: a digest by the path from the root.
 
-    What lies in a block over INTERNAL windows is left out: it is no part of its own."""
+    What lies in a block over INTERNAL windows is left out: it is no part of its own.  Without
+    `answers` those of other queries, which the plan reads, are left out, too."""
     found: dict[Path, Key] = {}
-    _key(phys, (), found)
+    _key(phys, (), found, answers)
     return found
 
 
-def _key(phys: Phys, path: Path, found: dict[Path, Key]) -> Key:
-    inner = {} if isinstance(phys.node, lp.Append) else found
-    below = [_key(child, (*path, k), inner) for k, child in enumerate(phys.children)]
+def _key(phys: Phys, path: Path, found: dict[Path, Key], answers: bool) -> Key:
+    closed = isinstance(phys.node, lp.Append) or (isinstance(phys.node, lp.Answer) and not answers)
+    inner = {} if closed else found
+    below = [_key(child, (*path, k), inner, answers) for k, child in enumerate(phys.children)]
     said = (type(phys.node).__name__, phys.variant, phys.pattern.name, phys.strategy, phys.width)
     kept = [_kept(state) for state in phys.states]
     parts = (said, kept, _content(phys.node), _order(phys.node), below)
@@ -157,6 +159,8 @@ def is_of_live_rows(node: lp.Node) -> bool:
     match node:
         case lp.GroupBy():
             return is_of_live_rows(node.child)
+        case lp.Answer():  # whenever it is read from, it is there as a whole
+            return True
         case lp.Window() | lp.Select() | lp.Project():
             own = not isinstance(node, lp.Window) or is_of_arrivals(node)
             return own and is_of_live_rows(node.child)

@@ -49,7 +49,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return STR
         case lp.Window():
             return windows.pattern(node.spec, worst)
-        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Output():
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Output():
             return worst
         case lp.Sort():
             return worst if node.limit is None and not node.offset else STR
@@ -111,7 +111,7 @@ def lifetime(node: lp.Node) -> windows.Lifetime | None:
         case lp.Union():
             found = {lifetime(child) for child in node.inputs}
             return found.pop() if len(found) == 1 else None
-        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Sort() | lp.Output():
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Sort() | lp.Output():
             return lifetime(node.child)
         case _:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.plan.above import Offered, with_selection_above
+from dsms.plan.answers import AtWork, none_at_work, settled
 from dsms.plan.chooser import Chooser, with_kind
 from dsms.plan.optimize import optimize
 from dsms.plan.options import PlanOptions
@@ -18,16 +19,20 @@ def plan(
     stats: Statistics | None = None,
     options: PlanOptions | None = None,
     offered: Offered | None = None,
+    at_work: AtWork = none_at_work,
 ) -> Phys:
     """The physical plan of a bound query.
 
     `stats` are measured figures (defaults where none), `options` the query's WITH options.  The
     root's node is an Output whose `kind` is resolved; `rules` on the root names the rewrites that
     made the plan, and `notes(plan)` tells what a user should know of it.  `offered`: what others
-    run, which a persistent query may share (`dsms.plan.above`).  Raises InternalError DS910 if a
-    rewrite rule misbehaves (our bug).
+    run, which a persistent query may share (`dsms.plan.above`).  `at_work`: the plan
+    of a query whose operators work for its readers, too (`dsms.plan.answers`).  Raises
+    InternalError DS910 if a rewrite rule misbehaves (our bug).
     """
-    chooser = Chooser(stats or Statistics(), options or PlanOptions())
+    chosen = options or PlanOptions()
+    output, running = settled(output, at_work, chosen.strategy)
+    chooser = Chooser(stats or Statistics(), chosen, running)
     resolved = with_kind(output)
     best, rules = optimize(resolved, chooser)
     phys, _ = chooser.build(best)

@@ -230,6 +230,8 @@ def describe(node: lp.Node) -> str:
                 if node.entries
                 else ""
             )
+        case lp.Answer():
+            return "Query " + _named(node.query, node.schema[0].qualifier or "")
         case lp.Sort():
             return _sort(node)
         case lp.Output():

@@ -197,6 +197,7 @@ class Checkpointer:
             "transactions": runtime.transactions,
             "dispatch": runtime.dispatch,
             "parts": runtime.parts,
+            "answers": runtime.answers,
             "indices": runtime.indices,
             "feeding": runtime.feeding,
             "engine": runtime.handle,

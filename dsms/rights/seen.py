@@ -87,7 +87,16 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
     if known is not None:
         kinds = [_known(kind, known) for kind in kinds]
     streams, tables, queries = kinds
-    return Seen(streams, tables, queries, all=catalog, rights=rights, who=user, explained=explained)
+    return Seen(
+        streams,
+        tables,
+        queries,
+        catalog.plans,
+        all=catalog,
+        rights=rights,
+        who=user,
+        explained=explained,
+    )
 
 
 def _known(kind: dict[str, Any], known: set[str]) -> dict[str, Any]:

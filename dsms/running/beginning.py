@@ -12,11 +12,14 @@ from collections.abc import Iterator, Sequence
 
 from dsms.intake.values import instant_text
 from dsms.operators.window_rows import RowsWindowOp
+from dsms.plan.parts import node_at
 from dsms.running.part import all_stages
 from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of, too_young
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER
 
 GONE = "its windows reach back to rows that are gone: answers are partial"
@@ -36,17 +39,31 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
 
     It has all rows of its past when this returns; what streams hand on between the pieces waits in
     it for their end."""
+    read = runtime.answers.attach(
+        Catalog.key(query.name), query, lambda read: runtime.run_unit(read, None)
+    )
     clock = runtime.clock_of(query.reads)
-    needed = list(pasts(query.output))
+    needed = [p for p in pasts(query.output) if p.leaf in query.pipeline.sources]
     first = {leaf: runtime.inputs[key].next_complete for leaf, key in query.streams.items()}
+    first |= _from_answers(query)
     for past in needed:
         for batch in rows_of(past, runtime.rings.get(past.stream), clock):
             first[past.leaf] = min(first[past.leaf], int(batch.number[0]))
             query.pipeline.sources[past.leaf].push(batch)
     query.starts = first
-    note = _take_note(runtime, query, needed, clock)
+    note = _take_note(runtime, query, needed, clock, read)
     query.beginning = True
     return note, _filling(runtime, query, clock)
+
+
+def _from_answers(query: RunningQuery) -> dict[int, int]:
+    """Since when it gets rows of the answers of others, by leaf of their plans: two that begin at
+    one instant begin with the same rows."""
+    found = {}
+    for feed in query.feeds:
+        for leaf in lp.leaves_of(node_at(query.phys, feed.path).node):
+            found[leaf.leaf] = feed.part.clock
+    return {leaf: at for leaf, at in found.items() if leaf in query.streams}
 
 
 def _filling(runtime: Runtime, query: RunningQuery, clock: int) -> Iterator[None]:
@@ -63,9 +80,17 @@ def _filling(runtime: Runtime, query: RunningQuery, clock: int) -> Iterator[None
 
 
 def _take_note(
-    runtime: Runtime, query: RunningQuery, needed: list[Past], clock: int
+    runtime: Runtime,
+    query: RunningQuery,
+    needed: list[Past],
+    clock: int,
+    read: Sequence[RunningQuery],
 ) -> tuple[str, ...]:
     look_back(runtime, query, needed, clock)
+    for other in read:  # of which the answer is known as it stands
+        whole = max(other.partial_until, other.clock if other.clock > clock else ALWAYS)
+        query.partial_until = max(query.partial_until, whole)
+        query.full_at += other.full_at
     shown = partial(runtime, query)
     return () if shown is None else (f"{GONE} {shown}",)
 

@@ -56,6 +56,8 @@ def slept_below(query: Registered) -> tuple[PartFeed, Atom | None] | None:
     up; None if it has to move whenever its streams do."""
     if not isinstance(query, RunningQuery) or not query.shares or query.archived is not None:
         return None
+    if query.feed is not None:  # what it has put in must be known at any time
+        return None
     stages, feeds = query.pipeline.stages, query.feeds
     if sum(not s.inputs for s in stages) != 1 or len(feeds) != 1:
         return None

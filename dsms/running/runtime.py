@@ -19,6 +19,7 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
 from dsms.rights import Rights
+from dsms.running.answers import Answers
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import set_aside, stop
 from dsms.running.feeding import Feeding, follow
@@ -84,8 +85,8 @@ class Runtime:
     # not stored: which rows go to which query, and what continuous ones have in common
     dispatch: Dispatch = field(default_factory=Dispatch, init=False)
     parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
-    # which queries feed streams; not stored, either
-    feeding: Feeding = field(default_factory=Feeding, init=False)
+    answers: Answers = field(init=False)  # what queries read of others; not stored
+    feeding: Feeding = field(default_factory=Feeding, init=False)  # of streams; not stored
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
@@ -100,6 +101,7 @@ class Runtime:
         settings, lazy = self.settings, not self.settings.eager_instants
         self.dispatch = Dispatch.over(self.queries, settings.predicate_index and lazy)
         self.parts = SharedParts.over(self.dispatch, settings.shared_parts and lazy)
+        self.answers = Answers.over(self.dispatch, self.parts, lazy, self.catalog)
         self.feeding = Feeding.over(self.inputs, self.queries)
 
     def indices_anew(self) -> None:
@@ -149,9 +151,10 @@ class Runtime:
     def planner(self, shared: bool = False) -> Planner:
         """`plan` under the figures of this moment; any thread may call it.
 
-        shared  of a continuous query, which may have parts in common with others"""
+        shared  of a continuous query, which may have parts in common with others, and read them"""
         offered = self.parts.offered() if shared else None
-        return planner(self.statistics(), self.settings.optimize, offered)
+        at_work = self.answers.plans(shared)
+        return planner(self.statistics(), self.settings.optimize, offered, at_work)
 
     def keep(self, stream: str, who: str, need: Need) -> Ring:
         """The stream's ring, which from now on holds what `who` needs."""

@@ -126,12 +126,19 @@ class SharedParts:
                 self._look(key, query, since)
                 return
 
+    def part_of(self, query: RunningQuery, path: Path) -> Part:
+        """What runs that place of a query's plan, as a part that others may read from."""
+        unit, place = located(query, path)
+        if isinstance(unit, Part) and not place:
+            return unit
+        return self._split(unit, place)
+
     # ------------------------------------------------------------ who has what
 
     def _know(self, key: str, query: RunningQuery) -> None:
         self.keys[key] = {
             path: part_key
-            for path, part_key in keys_of(query.phys).items()
+            for path, part_key in keys_of(query.phys, answers=False).items()
             if path and is_worth(node_at(query.phys, path))
         }
         self.wanted.update(query.phys.wants)
@@ -305,7 +312,16 @@ def _sharer(query: object) -> RunningQuery | None:
 
 def is_worth(phys: Phys) -> bool:
     """Whether the part has state, or work that no index saves."""
-    return bool(streams_of(phys.node)) and any(map(_works, lp.nodes_of(phys.node)))
+    return bool(streams_of(phys.node)) and any(map(_works, _own_nodes(phys.node)))
+
+
+def _own_nodes(node: lp.Node) -> Iterator[lp.Node]:
+    """The nodes of a plan, without those of queries that it reads."""
+    if isinstance(node, lp.Answer):
+        return
+    yield node
+    for child in lp.children(node):
+        yield from _own_nodes(child)
 
 
 def _works(node: lp.Node) -> bool:

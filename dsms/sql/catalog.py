@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsms.sql import ast
 from dsms.sql.types import Schema
@@ -81,6 +82,8 @@ class QueryDef:
     # INSTANT, or NOTHING
     feeds: str | None = None
     places: tuple[int, ...] = ()
+    over: tuple[str, ...] = ()  # names of the queries whose answers it reads,
+    beside: tuple[str, ...] = ()  # ... and of the streams and tables that it reads beside them
 
 
 INSTANT, NOTHING = -1, -2
@@ -102,6 +105,17 @@ class Catalog:
     streams: dict[str, StreamDef] = field(default_factory=dict)
     tables: dict[str, TableDef] = field(default_factory=dict)
     queries: dict[str, QueryDef] = field(default_factory=dict)
+    # the plans of those that run (`dsms.sql.logical.Output`), which their readers are bound to; a
+    # query that has none here is bound anew, from its text.  Not stored
+    plans: dict[str, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"streams": self.streams, "tables": self.tables, "queries": self.queries}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.plans = {}
+        for name, value in state.items():
+            setattr(self, name, value)
 
     @staticmethod
     def key(name: str, quoted: bool = False) -> str:

@@ -180,6 +180,19 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a registered query, read by another one: `child` is the plan of the query that
+    is called `query`, below its output.  The planner leaves this node where what runs that query
+    works for its readers, too; elsewhere `child` takes its place.  `first`: what was added to the
+    numbers of its leaves."""
+
+    child: Node
+    query: str
+    first: int
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """ORDER BY / LIMIT of one-time and periodic queries, directly below the Output.  `keys`: (expr,
     descending, nulls_first).  `schema` is the first columns of the child's: the others are there
@@ -209,7 +222,7 @@ class Output:
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | JoinNRR | SemiJoin | Union
     | SetOp
-    | Distinct | GroupBy | Append | Sort | Output
+    | Distinct | GroupBy | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
 
@@ -246,6 +259,23 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from nodes_of(child)
+
+
+def answers_of(node: Node) -> Iterator[Answer]:
+    """The queries that a plan reads itself, not those that these read."""
+    if isinstance(node, Answer):
+        yield node
+        return
+    for child in children(node):
+        yield from answers_of(child)
+
+
+def own_reads(node: Node) -> tuple[str, ...]:
+    """Names of the streams and tables that a plan reads itself, not by way of queries."""
+    inner = {leaf.leaf for answer in answers_of(node) for leaf in leaves_of(answer)}
+    own = [leaf for leaf in leaves_of(node) if leaf.leaf not in inner]
+    names = [n.stream.name if isinstance(n, StreamScan) else n.table.name for n in own]
+    return tuple(dict.fromkeys(names))
 
 
 def leaves_of(node: Node) -> Iterator[StreamScan | TableScan]:

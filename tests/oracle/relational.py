@@ -191,7 +191,15 @@ def _stamped(node: lp.Node) -> bool:
             return True
         case lp.Join() if node.kind != "inner":
             return False
-        case lp.Window() | lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Join():
+        case (
+            lp.Window()
+            | lp.Select()
+            | lp.Project()
+            | lp.Union()
+            | lp.JoinNRR()
+            | lp.Join()
+            | lp.Answer()
+        ):
             return all(map(_stamped, lp.children(node)))
         case _:
             return False
@@ -328,5 +336,6 @@ _UNARY: dict[type, Callable] = {
     lp.GroupBy: _group,
     lp.Distinct: _distinct,
     lp.Sort: sort_rows,
+    lp.Answer: lambda node, rows: rows,
 }
 _BINARY: dict[type, Callable] = {lp.Join: _join, lp.SemiJoin: _semi_join, lp.SetOp: _set_op}

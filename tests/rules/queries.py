@@ -83,7 +83,6 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "NOT IN can't",
         "NOT EXISTS",
     ),
-    ("DS325", "SELECT * FROM ^busy", "persistent queries read streams and tables", "subquery"),
     (
         "DS327",
         "SELECT sym, SUM(^Wstream(SUM(qty))[ROWS 2]) FROM trades [RANGE 5] GROUP BY sym",
@@ -209,5 +208,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "SELECT ^APPROX_QUANTILE(sym, 0.5) FROM trades [RANGE 10 SLIDE 5]",
         "does not exist",
         "(FLOAT) -> FLOAT",
+    ),
+    ("DS340", "SELECT * FROM ^first", "first has LIMIT", "put ORDER BY and LIMIT into the reader"),
+    (
+        "DS341",
+        f"SELECT 1 AS one FROM {', '.join(f'busy b{n}' for n in range(256))}, ^busy",
+        "this query reads 257 streams",
+        "CREATE STREAM name AS SELECT Istream(*) FROM busy",
     ),
 ]

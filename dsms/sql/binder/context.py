@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Col, Expr
-from dsms.sql.logical import Node, Project
+from dsms.sql.logical import Node, Output, Project
 from dsms.sql.types import Field, Schema
 from dsms.sql.window import WindowSpec
 
@@ -56,13 +56,15 @@ class Block:
 class Context:
     """One statement: the catalog, whether the query persists, leaves, windows and such seen so far.
 
-    `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries); it stands here so
-    that the modules of the binder need not import each other in a circle.
+    `bind_query` binds a nested query (FROM subqueries, grouped IN subqueries), `bind_whole` one
+    that is registered; they stand here so that the modules of the binder need not import each other
+    in a circle.
     """
 
     catalog: Catalog
     persistent: bool
     bind_query: Callable[..., Bound]
+    bind_whole: Callable[..., Output] | None = None  # only persistent queries read queries
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
     # what the user sees some rows of

@@ -7,6 +7,7 @@ With IF NOT EXISTS, a name taken by an object of the same kind gives that object
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dsms.sql import ast
 from dsms.sql.binder.durations import fixed, maybe_fixed
@@ -17,7 +18,8 @@ from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
-from dsms.sql.logical import Output
+from dsms.sql.logical import Output, answers_of, own_reads
+from dsms.sql.printer import to_sql
 from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema
 
 UNITS = ("s", "ms", "us", "ns")
@@ -113,7 +115,7 @@ def bind_create_query(
         plan, feeds, places = bind_feeding(statement, statement.into, plan, catalog)
     made = QueryDef(
         statement.name.text,
-        sql,
+        sql or to_sql(statement),
         plan.schema,
         options,
         statement.on_lookup,
@@ -124,7 +126,13 @@ def bind_create_query(
         feeds=feeds,
         places=places,
     )
-    return made, plan
+    return with_reads(made, plan), plan
+
+
+def with_reads(query: QueryDef, plan: Output) -> QueryDef:
+    """The query, with what its plan reads where it reads queries."""
+    over = tuple(dict.fromkeys(found.query for found in answers_of(plan)))
+    return replace(query, over=over, beside=own_reads(plan) if over else ())
 
 
 def taken_by(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.sql import ast
-from dsms.sql.binder.definitions import stream_def, taken_by
+from dsms.sql.binder.definitions import stream_def, taken_by, with_reads
 from dsms.sql.binder.feeding import check_columns, feeding
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
@@ -51,7 +51,7 @@ def bind_derived_stream(
         feeds=statement.name.text,
         places=places,
     )
-    return replace(made, derived=name.text), feeder, plan
+    return replace(made, derived=name.text), with_reads(feeder, plan), plan
 
 
 def _of_queries(option: ast.Option) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dsms.sql import ast
 from dsms.sql.binder import ageing, archives, windows
+from dsms.sql.binder.answers import answer
 from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, BlockInput, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
@@ -164,8 +165,27 @@ class _FromBinder:
 
     def _answer(self, query: QueryDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
         """The answer of a persistent query, as it stands: to a one-time query it is a table."""
-        _check_readable(self.ctx, query, ref)
+        if self.ctx.persistent:
+            return self._view(query, ref, views)
+        _check_readable(query, ref)
         return self._table(TableDef(query.name, query.schema), ref, views)
+
+    def _view(self, query: QueryDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
+        """The answer of a persistent query, to another one: as if its text stood here."""
+        found = answer(self.ctx, query, ref)
+        node: Node = found
+        if views is not None:
+            node = restricted(self.ctx, found, query.name, views)
+        alias = ref.alias.text if ref.alias else query.name
+        scope = relation_scope(node.schema, alias, query.name)
+        window = self._window_of(ref, query.name)
+        if window is not None:
+            self.windowed += 1
+            node = windows.put_window(
+                self.ctx, node, window, scope, node.schema, self.block.internal
+            )
+        self._source(ref, node)
+        return self._leaf(node, scope, ref)
 
     def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
         bound = self.ctx.bind_query(self.ctx, ref.query, beyond=(*self.left, *self.beyond))
@@ -210,14 +230,7 @@ class _FromBinder:
         return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
 
 
-def _check_readable(ctx: Context, query: QueryDef, ref: ast.TableRef) -> None:
-    if ctx.persistent:
-        hint = (
-            f"repeat the text of {query.name} as a subquery in FROM, or read a stream of what "
-            "enters its answer: CREATE STREAM name AS SELECT Istream(...) ..."
-        )
-        message = f"{query.name} is a query: persistent queries read streams and tables"
-        raise error("DS325", message, ref.name, hint)
+def _check_readable(query: QueryDef, ref: ast.TableRef) -> None:
     if query.on_lookup:
         message = (
             f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"

@@ -40,7 +40,7 @@ def bind_query(
         query = query.query
     check_options(options, "query")
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
-    ctx = Context(catalog, persistent, bind_nested)
+    ctx = Context(catalog, persistent, bind_nested, bind_query)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)
     if not persistent:

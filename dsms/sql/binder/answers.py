@@ -1,0 +1,125 @@
+"""FROM q in a persistent query: the plan of query q stands in the plan of its reader, as that of a
+subquery would.
+
+What q reads, and what of it, was settled when q was registered, by the rights of its creator; so
+its plan is taken as it runs, and not bound anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dsms.sql import ast
+from dsms.sql.binder.context import Context, project
+from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.codes import error
+from dsms.sql.expr import Col
+from dsms.sql.logical import (
+    Answer,
+    Append,
+    JoinNRR,
+    Node,
+    Output,
+    Sort,
+    StreamScan,
+    TableScan,
+    Window,
+    children,
+    leaves_of,
+    nodes_of,
+    with_children,
+)
+from dsms.sql.parser import parse_one
+from dsms.sql.types import Field
+
+
+def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
+    """The answer of a registered query, for a persistent one.
+
+    Raises DS329 for a query ON LOOKUP, DS340 for one with LIMIT or OFFSET, DS341 where its plan has
+    too many leaves."""
+    _check(query, ref)
+    plan = _plan(ctx, query)
+    child = without_dates(_unsorted(plan.child, query, ref))
+    first = ctx.leaves
+    child = shifted(child, first)
+    ctx.leaves = 1 + max((leaf.leaf for leaf in leaves_of(child)), default=first - 1)
+    if ctx.leaves > MOST:
+        message = (
+            f"with {query.name} this query reads {ctx.leaves} streams and tables, counted as often "
+            f"as queries of queries read them; {MOST} is the limit"
+        )
+        hint = f"read a stream of it: CREATE STREAM name AS SELECT Istream(*) FROM {query.name}"
+        raise error("DS341", message, ref.name, hint)
+    ctx.windows += [(n.spec, ref) for n in nodes_of(child) if isinstance(n, Window)]
+    alias = ref.alias.text if ref.alias else query.name
+    fields = zip(query.schema, child.schema, strict=False)
+    schema = tuple(Field(q.name, f.type, alias, f.nullable) for q, f in fields)
+    return Answer(child, query.name, first, schema)
+
+
+MOST = 256  # leaves of the plan of one query, by way of others
+
+
+def _check(query: QueryDef, ref: ast.TableRef) -> None:
+    if query.on_lookup:
+        message = (
+            f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
+        )
+        raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
+
+
+def _plan(ctx: Context, query: QueryDef) -> Output:
+    known = ctx.catalog.plans.get(Catalog.key(query.name))
+    if isinstance(known, Output):
+        return known
+    statement = parse_one(query.sql)
+    assert isinstance(statement, ast.CreateQuery)
+    assert ctx.bind_whole is not None
+    return ctx.bind_whole(statement, ctx.catalog)
+
+
+def _unsorted(node: Node, query: QueryDef, ref: ast.TableRef) -> Node:
+    """Its rows, in no order."""
+    if not isinstance(node, Sort):
+        return node
+    if node.limit is not None or node.offset:
+        message = (
+            f"{query.name} has {'LIMIT' if node.limit is not None else 'OFFSET'}: which rows are "
+            "in its answer is decided as it is given"
+        )
+        hint = (
+            f"read a stream of it (CREATE STREAM name AS SELECT Istream(...) ... LIMIT n), or a "
+            f"query like {query.name} without, and put ORDER BY and LIMIT into the reader"
+        )
+        raise error("DS340", message, ref.name, hint)
+    shown = node.child.schema[: len(node.schema)]
+    columns = [Col(i, f.type, f.name) for i, f in enumerate(shown)]
+    if len(node.child.schema) == len(shown):
+        return node.child
+    return project(node.child, columns, [f.name for f in shown])
+
+
+def shifted(node: Node, by: int) -> Node:
+    """The plan with other numbers for its leaves."""
+    match node:
+        case StreamScan() | TableScan():
+            return replace(node, leaf=node.leaf + by)
+        case JoinNRR():
+            table = replace(node.table, leaf=node.table.leaf + by)
+            return replace(node, child=shifted(node.child, by), table=table)
+        case Answer():
+            return replace(node, child=shifted(node.child, by), first=node.first + by)
+        case _:
+            return with_children(node, tuple(shifted(child, by) for child in children(node)))
+
+
+def without_dates(node: Node) -> Node:
+    """The plan as it was bound: where timestamps are needed is found out again, by the planner."""
+    match node:
+        case StreamScan() | TableScan():
+            return replace(node, dated=False) if node.dated else node
+        case Append() if node.dated:
+            return replace(node, child=without_dates(node.child), dated=False)
+        case _:
+            return with_children(node, tuple(map(without_dates, children(node))))

@@ -1,0 +1,302 @@
+"""Queries that read the answers of others: what runs once, who begins with what, who may read what,
+what is dropped with what."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsms.engine import Engine
+from dsms.errors import QueryError, UsageError
+from dsms.running.query import RunningQuery
+from dsms.settings import Settings
+from tests.users import declared, rows
+
+S = 1_000_000
+STREAMS = """
+CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t;
+CREATE STREAM r (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t;
+"""
+
+
+def engine(*statements: str, settings: Settings | None = None) -> Engine:
+    made = Engine(settings=settings)
+    made.execute(STREAMS)
+    for sql in statements:
+        made.execute(sql)
+    return made
+
+
+def feed(made: Engine, *given: tuple[int, int, int], stream: str = "s") -> None:
+    made.ingest(stream, [[k, v, t * S] for k, v, t in given])
+
+
+def asked(made: Engine, sql: str) -> list[tuple]:
+    (found,) = made.execute(sql)
+    return [tuple(row.values()) for row in found.data.to_pylist()]
+
+
+def shown(made: Engine, name: str) -> list[tuple]:
+    return sorted(asked(made, f"SELECT * FROM {name}"), key=repr)
+
+
+def running(made: Engine, name: str) -> RunningQuery:
+    found = made.runtime.dispatch.told(name)
+    assert isinstance(found, RunningQuery)
+    return found
+
+
+COUNTS = "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 10 s] GROUP BY k"
+
+
+# ---------------------------------------------------------------- what it begins with
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_late_reader_has_the_answer_though_no_row_is_held(shared: bool) -> None:
+    made = engine(COUNTS, settings=Settings(shared_parts=shared))
+    feed(made, (1, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 9))
+    (done,) = made.execute("CREATE QUERY late AS SELECT n, COUNT(*) AS keys FROM q GROUP BY n")
+    assert done.warnings == ()
+    made.heartbeat("s", 9 * S)
+    assert shown(made, "late") == [(1, 2), (2, 1)]
+    feed(made, (2, 0, 11))
+    made.heartbeat("s", 11 * S)
+    assert shown(made, "q") == [(1, 1), (2, 2), (3, 1)]
+    assert shown(made, "late") == [(1, 2), (2, 1)]
+    made.heartbeat("s", 30 * S)
+    assert shown(made, "late") == []
+
+
+def test_rows_of_a_window_leave_when_they_did() -> None:
+    made = engine("CREATE QUERY q AS SELECT k, v FROM s [RANGE 5 s]")
+    feed(made, (1, 1, 1), (2, 2, 3), (3, 3, 4))
+    made.execute("CREATE QUERY p AS SELECT v FROM q WHERE k < 3")
+    feed(made, (4, 4, 5))
+    told = [(p.kind, p.at, p.data.to_pylist()) for p in made.subscribe("p", 0).take() if p.data]
+    assert told == [("insert", 4 * S - 1, [{"v": 1}, {"v": 2}])]
+    made.heartbeat("s", 7 * S)
+    assert shown(made, "p") == [(2,)]
+
+
+def test_answers_are_partial_until_the_other_stream_has_come_as_far() -> None:
+    made = engine(COUNTS)
+    feed(made, (1, 0, 5), (1, 0, 6))
+    feed(made, (1, 7, 3), stream="r")
+    (done,) = made.execute(
+        "CREATE QUERY j AS SELECT q.k, n, v FROM q JOIN r [RANGE 10 s] r ON q.k = r.k"
+    )
+    assert [w.partition(":")[2] for w in done.warnings if "partial" in w] == [
+        " answers are partial until 1970-01-01T00:00:05.999999Z"
+    ]
+
+
+def test_who_keeps_no_answer_is_read_over_what_is_held() -> None:
+    made = engine("CREATE QUERY q AS SELECT Istream(k, v) FROM s [RANGE 10 s] WHERE v > 0")
+    feed(made, (1, 1, 1), (2, 2, 2))
+    (done,) = made.execute("CREATE QUERY p AS SELECT COUNT(*) AS n FROM q")
+    assert "answers are partial" in done.warnings[-1]
+    feed(made, (3, 3, 3), (4, 4, 4))
+    made.heartbeat("s", 4 * S)
+    assert shown(made, "p") == [(3,)]
+
+
+def test_a_reader_of_a_periodic_query_has_its_slide() -> None:
+    made = engine(
+        "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 4 s SLIDE 2 s] GROUP BY k",
+        "CREATE QUERY p AS SELECT MAX(n) AS most FROM q",
+    )
+    feed(made, (1, 0, 1), (1, 0, 2), (2, 0, 3))
+    made.heartbeat("s", 4 * S)
+    told = [(p.at, p.data.to_pylist()) for p in made.subscribe("p", 0).take() if p.data]
+    assert told == [(2 * S, [{"most": 1}]), (4 * S, [{"most": 2}])]
+    with pytest.raises(QueryError, match="DS309"):
+        made.execute("CREATE QUERY o AS SELECT q.n FROM q, s [RANGE 3 s SLIDE 3 s] s")
+
+
+# ---------------------------------------------------------------- what runs once
+
+
+def test_ten_deep_and_a_hundred_wide_each_operator_runs_once() -> None:
+    made = engine("CREATE QUERY q0 AS SELECT k, COUNT(*) AS n FROM s [RANGE 10 s] GROUP BY k")
+    for n in range(1, 10):
+        made.execute(f"CREATE QUERY q{n} AS SELECT k, MAX(n) AS n FROM q{n - 1} GROUP BY k")
+    for n in range(100):
+        made.execute(f"CREATE QUERY r{n} AS SELECT k, n + {n} AS m FROM q9 WHERE n > {n % 3}")
+    parts = made.runtime.dispatch.parts
+    assert len(parts) == 10
+    assert len(parts["part 10"].feeds) == 101
+    feed(made, *((t % 5, 0, t) for t in range(1, 12)))
+    made.heartbeat("s", 11 * S)
+    assert shown(made, "q9") == shown(made, "q0") == [(k, 2) for k in range(5)]
+    assert shown(made, "r4") == [(k, 6) for k in range(5)]
+    for query in map("r{}".format, range(100)):
+        assert not running(made, query).pipeline.sources.keys() & {0, 1}
+
+
+def test_what_reads_alike_shares_what_stands_above() -> None:
+    made = engine(COUNTS)
+    for name in "abc":
+        made.execute(f"CREATE QUERY {name} AS SELECT n, COUNT(*) AS keys FROM q GROUP BY n")
+    assert [len(p.feeds) for p in made.runtime.dispatch.parts.values()] == [2, 3]
+    feed(made, (1, 0, 1), (2, 0, 2))
+    made.heartbeat("s", 3 * S)
+    assert shown(made, "a") == shown(made, "c") == [(1, 2)]
+
+
+def test_parts_go_with_the_last_reader() -> None:
+    made = engine(COUNTS, "CREATE QUERY p AS SELECT n FROM q", "CREATE QUERY o AS SELECT n FROM p")
+    assert len(made.runtime.dispatch.parts) == 2
+    made.execute("DROP QUERY o")
+    made.execute("DROP QUERY p")
+    made.execute("DROP QUERY q")
+    assert not made.runtime.dispatch.parts and not made.runtime.catalog.plans
+
+
+# ---------------------------------------------------------------- DROP, SHOW, EXPLAIN
+
+
+def test_what_is_read_is_dropped_with_its_readers_alone() -> None:
+    made = engine(
+        COUNTS,
+        "CREATE QUERY p AS SELECT n FROM q",
+        "CREATE STREAM d AS SELECT Istream(n) FROM p",
+        "CREATE QUERY o AS SELECT COUNT(*) FROM d",
+    )
+    with pytest.raises(UsageError, match="query q is read by p"):
+        made.execute("DROP QUERY q")
+    with pytest.raises(UsageError, match="query p is read by d"):
+        made.execute("DROP QUERY p")
+    (done,) = made.execute("DROP QUERY q CASCADE")
+    assert done.message == "query q dropped, and with it query o, stream d, query p"
+    assert not made.runtime.queries
+    (done,) = made.execute("DROP STREAM s")
+
+
+def test_a_stream_goes_with_those_that_read_its_query() -> None:
+    made = engine(
+        "CREATE STREAM d AS SELECT Istream(k, COUNT(*) AS n) FROM s [RANGE 5 s] GROUP BY k"
+    )
+    made.execute("CREATE QUERY p AS SELECT MAX(n) FROM d_feed")
+    with pytest.raises(UsageError, match="DS405"):
+        made.execute("DROP STREAM d")
+    made.execute("DROP STREAM d CASCADE")
+    assert not made.runtime.queries
+
+
+def test_it_is_shown_who_reads_whom() -> None:
+    made = engine(COUNTS, "CREATE QUERY p AS SELECT a.n FROM q a JOIN q b ON a.n = b.n")
+    lines = {row["query"]: row["reads"] for row in made.execute("SHOW QUERIES")[0].data.to_pylist()}
+    assert lines == {"q": None, "p": "q"}
+    notes = {name: asked(made, f"DESCRIBE QUERY {name}")[0][3] for name in "qp"}
+    assert notes == {"q": "read by query p", "p": "reads query q"}
+    plan = [line for (line,) in asked(made, "EXPLAIN QUERY p")]
+    assert [line.split()[:4] for line in plan if "Query q" in line][:2] == [
+        ["Query", "q", "AS", "a"],
+        ["Query", "q", "AS", "b"],
+    ]
+    assert not any("Window" in line for line in plan)
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_a_query_that_has_stopped_is_refused() -> None:
+    made = engine("CREATE QUERY q AS SELECT 1 / v AS x FROM s [RANGE 5 s] WITH (on_error = stop)")
+    feed(made, (1, 0, 1), (1, 1, 2))
+    with pytest.raises(UsageError, match="DS421"):
+        made.execute("CREATE QUERY p AS SELECT x FROM q")
+
+
+def test_rows_that_fail_below_are_counted_above() -> None:
+    made = engine(
+        "CREATE QUERY q AS SELECT k, MAX(1 / v) AS x FROM s [RANGE 5 s] GROUP BY k",
+        "CREATE QUERY p AS SELECT x FROM q",
+    )
+    feed(made, (1, 0, 1), (1, 1, 2))
+    made.heartbeat("s", 3 * S)
+    assert [running(made, name).errors.count for name in "qp"] == [1, 1]
+
+
+def test_a_part_that_fails_stops_its_readers() -> None:
+    made = engine(
+        "CREATE QUERY q AS SELECT k, SUM(v) AS x FROM s [RANGE 5 s] GROUP BY k",
+        "CREATE QUERY p AS SELECT x FROM q WHERE x > 0",
+    )
+    feed(made, (1, 2**62, 1), (1, 2**62, 2))
+    made.heartbeat("s", 3 * S)
+    assert {q.failure.code for q in made.runtime.queries.values() if q.failure} == {"DS706"}
+    assert all(q.failure for q in made.runtime.queries.values())
+
+
+# ---------------------------------------------------------------- rights
+
+
+def test_readers_see_what_the_creator_of_the_query_may() -> None:
+    made = declared()
+    made.execute("GRANT SELECT ON s TO alice WHERE v < 4; GRANT CREATE ON ALL TO alice, bob")
+    made.execute("CREATE QUERY mine AS SELECT k, v FROM s [RANGE 1 HOUR]", user="alice")
+    with pytest.raises(QueryError, match="DS203"):
+        made.execute("CREATE QUERY his AS SELECT v FROM mine", user="bob")
+    made.execute("GRANT SELECT (v) ON mine TO bob WHERE v < 3", user="alice")
+    with pytest.raises(QueryError, match="DS201"):
+        made.execute("CREATE QUERY his AS SELECT k FROM mine", user="bob")
+    made.execute("CREATE QUERY his AS SELECT * FROM mine", user="bob")
+    assert [r["v"] for r in rows(made, "SELECT * FROM his", "bob")] == [1]
+    made.execute("CREATE QUERY all_of_it AS SELECT v FROM mine")
+    assert [r["v"] for r in rows(made, "SELECT * FROM all_of_it", None)] == [1, 3]
+    with pytest.raises(UsageError, match="DS670"):
+        made.execute("EXPLAIN QUERY his", user="bob")
+
+
+@pytest.mark.parametrize(
+    "change", ["REVOKE SELECT ON s FROM alice", "REVOKE SELECT ON mine FROM bob"]
+)
+def test_readers_stop_with_the_rights_that_they_stand_on(change: str) -> None:
+    made = declared()
+    made.execute("GRANT SELECT ON s TO alice; GRANT CREATE ON ALL TO alice, bob")
+    made.execute("CREATE QUERY mine AS SELECT k, v FROM s [RANGE 1 HOUR]", user="alice")
+    made.execute("GRANT SELECT ON mine TO bob", user="alice")
+    made.execute("CREATE QUERY his AS SELECT v FROM mine", user="bob")
+    made.execute("CREATE QUERY next AS SELECT v FROM his", user="bob")
+    (done,) = made.execute(change)
+    gone = ["mine", "his", "next"] if "ON s" in change else ["his", "next"]
+    failed = [name for name, q in made.runtime.queries.items() if q.failure is not None]
+    assert failed == gone and done.warnings[0].endswith(": " + ", ".join(gone))
+
+
+# ---------------------------------------------------------------- forms
+
+
+def test_limits_and_look_ups_are_refused() -> None:
+    made = engine(
+        "CREATE QUERY top AS SELECT k, v FROM s [RANGE 4 s SLIDE 2 s] ORDER BY v LIMIT 3",
+        "CREATE QUERY asked AS SELECT SUM(v) FROM s [RANGE 4 s] ON LOOKUP",
+        "CREATE QUERY sorted AS SELECT k FROM s [RANGE 4 s SLIDE 2 s] ORDER BY v + 1",
+    )
+    for name, code in (("top", "DS340"), ("asked", "DS329")):
+        with pytest.raises(QueryError, match=code):
+            made.execute(f"CREATE QUERY p AS SELECT * FROM {name}")
+    made.execute("CREATE QUERY p AS SELECT k FROM sorted")
+    feed(made, (1, 9, 1), (2, 5, 1), (3, 7, 1))
+    made.heartbeat("s", 2 * S)
+    assert shown(made, "p") == [(1,), (2,), (3,)]
+
+
+def test_too_many_leaves_are_refused() -> None:
+    made = engine("CREATE QUERY q0 AS SELECT k, v FROM s [RANGE 1 s]")
+    for n in range(1, 9):
+        made.execute(
+            f"CREATE QUERY q{n} AS SELECT a.k, a.v FROM q{n - 1} a JOIN q{n - 1} b ON a.k = b.k"
+        )
+    with pytest.raises(QueryError, match="DS341"):
+        made.execute("CREATE QUERY q9 AS SELECT a.k FROM q8 a JOIN q8 b ON a.k = b.k")
+
+
+def test_a_window_stands_on_an_answer_that_only_grows() -> None:
+    made = engine("CREATE QUERY q AS SELECT Rstream(k, v) FROM s WHERE v > 0")
+    feed(made, (1, 1, 1), (2, 2, 4), (3, 3, 5))
+    made.heartbeat("s", 5 * S)
+    made.execute("CREATE QUERY p AS SELECT COUNT(*) AS n FROM q [RANGE 3 s]")
+    assert shown(made, "p") == [(2,)]
+    with pytest.raises(QueryError, match="DS306"):
+        made.execute("CREATE QUERY w AS SELECT n FROM p [RANGE 3 s]")
