@@ -284,12 +284,12 @@ def test_limits_and_look_ups_are_refused() -> None:
 
 def test_too_many_leaves_are_refused() -> None:
     made = engine("CREATE QUERY q0 AS SELECT k, v FROM s [RANGE 1 s]")
-    for n in range(1, 9):
+    for n in range(1, 7):
         made.execute(
             f"CREATE QUERY q{n} AS SELECT a.k, a.v FROM q{n - 1} a JOIN q{n - 1} b ON a.k = b.k"
         )
     with pytest.raises(QueryError, match="DS341"):
-        made.execute("CREATE QUERY q9 AS SELECT a.k FROM q8 a JOIN q8 b ON a.k = b.k")
+        made.execute("CREATE QUERY q7 AS SELECT a.k FROM q6 a JOIN q6 b ON a.k = b.k")
 
 
 def test_a_window_stands_on_an_answer_that_only_grows() -> None:

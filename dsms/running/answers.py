@@ -2,8 +2,8 @@
 
 What runs the query that is read becomes a part (`dsms.running.part`) whose rows go to that query's
 own sink and to its readers.  A reader begins with the answer as it stands, and goes on with what
-comes out of the part: so it has all of it, whatever streams still hold.  Rows of that answer have
-entered before every instant; those that never leave, at their own.
+comes out of the part: so it has all of it, whatever streams still hold.  Rows of that answer are
+there since they entered; groups before every instant.
 
 A query that keeps no answer (Istream, Dstream, a selection over a stream) has none to begin with;
 its readers run its text by themselves, over what is held, as does who reads one that has a SLIDE.
@@ -18,8 +18,9 @@ import numpy as np
 
 from dsms.operators.expressions import can_fail
 from dsms.plan.answers import AtWork, none_at_work
+from dsms.plan.netting import announces
 from dsms.plan.parts import expressions_of, keys_of, node_at
-from dsms.plan.physical import Pattern, Phys
+from dsms.plan.physical import Phys
 from dsms.running.dispatch import Dispatch
 from dsms.running.pipeline import Path, Reporting
 from dsms.running.query import RunningQuery
@@ -101,7 +102,7 @@ class Answers:
         self.dispatch.find_parts()
         feed = part.feeds[-1]
         if rows is not None and len(rows):
-            feed.push(_entered(rows, query.phys.children[0].pattern))
+            feed.push(_entered(rows, announces(query.output.child)))
 
 
 def _keeps(query: RunningQuery) -> bool:
@@ -128,11 +129,11 @@ def answer_rows(query: RunningQuery) -> Batch | None:
     return unit.pipeline.answer()
 
 
-def _entered(rows: Batch, pattern: Pattern) -> Batch:
-    """As rows that a reader begins with."""
-    if pattern is Pattern.MON:
-        return rows
-    return replace(rows, ts=np.full(len(rows), ALWAYS, np.int64), sign=None)
+def _entered(rows: Batch, groups: bool) -> Batch:
+    """As rows that a reader begins with.  Of groups it is not known since when they are there."""
+    if groups:
+        return replace(rows, ts=np.full(len(rows), ALWAYS, np.int64), sign=None)
+    return rows.take(np.argsort(rows.ts, kind="stable"))
 
 
 def _alike(query: RunningQuery, phys: Phys) -> bool:

@@ -58,7 +58,7 @@ def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
     return Answer(child, query.name, first, schema)
 
 
-MOST = 256  # leaves of the plan of one query, by way of others
+MOST = 64  # leaves of the plan of one query, by way of others
 
 
 def _check(query: QueryDef, ref: ast.TableRef) -> None:
