@@ -44,6 +44,8 @@ AGED = (
     "SELECT k, LAST(v) AS v FROM {a} a GROUP BY k",
     "SELECT k, v FROM (SELECT Istream(k, v) FROM {a} a) [RANGE 3 s] i",
     "SELECT COUNT(*) AS k, SUM(v) AS v FROM (SELECT Istream(k, v) FROM {a} a) [ROWS 3] i",
+    "SELECT k, v FROM (SELECT Dstream(k, v) FROM {a} a) [RANGE 3 s] i",
+    "SELECT k, LAST(v) AS v FROM (SELECT Dstream(k, v) FROM {a} a) [ROWS 3] i GROUP BY k",
 )
 WINDOWS = ("[RANGE 3 s]", "[RANGE 5 s]", "[ROWS 3]", "[RANGE 4 s UNTIL 1 s AGO]", "[NOW]")
 SLIDING = ("[RANGE 4 s SLIDE 2 s]", "[RANGE 3 s SLIDE 2 s]")

@@ -267,6 +267,7 @@ _streams = st.builds(
     _optional(durations()),
     _optional(st.builds(ast.Late, _optional(idents))),
     *[_optional(durations())] * 4,
+    _some(idents, 0),
     _archives,
     _optional(st.builds(ast.Confidential, durations(), idents)),
     options,

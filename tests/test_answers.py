@@ -300,3 +300,44 @@ def test_a_window_stands_on_an_answer_that_only_grows() -> None:
     assert shown(made, "p") == [(2,)]
     with pytest.raises(QueryError, match="DS306"):
         made.execute("CREATE QUERY w AS SELECT n FROM p [RANGE 3 s]")
+
+
+# ---------------------------------------------------------------- what enters and leaves
+
+
+@pytest.mark.parametrize("kind", ["Istream", "Dstream"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, v FROM s [RANGE 3 s]",
+        "SELECT k, COUNT(*) AS v FROM s [RANGE 3 s] GROUP BY k",
+        "SELECT DISTINCT k, v FROM s [ROWS 3]",
+        "SELECT k, SUM(v) AS v FROM s [RANGE 4 s SLIDE 2 s] GROUP BY k",
+    ],
+)
+def test_entries_and_departures_in_from_are_the_stream_of_them(kind: str, query: str) -> None:
+    made = engine(f"CREATE QUERY q AS {query}", f"CREATE STREAM d AS SELECT {kind}(*) FROM q")
+    for name, source in (("a", f"{kind}(q)"), ("b", "d")):
+        made.execute(f"CREATE QUERY {name} AS SELECT Istream(k, v) FROM {source} x WHERE v > 0")
+    feed(made, *((t % 3, t % 5, t) for t in range(1, 20)), (1, 1, 20), (2, 1, 20))
+    made.heartbeat("s", 40 * S)
+
+    def told(name: str) -> list[tuple]:
+        pushes = [p for p in made.subscribe(name, 0).take() if p.data is not None]
+        rows = [tuple(row.values()) for p in pushes for row in p.data.to_pylist()]
+        ats = [at for p in pushes for at in (p.ats.to_pylist() if p.ats else [p.at] * len(p.data))]
+        # the instant before a boundary is when a block has appended; a stream has the boundary
+        return sorted(zip([-(-at // S) for at in ats], rows, strict=True))
+
+    assert told("a") == told("b") != []
+
+
+@pytest.mark.parametrize("kind", ["Istream", "Dstream"])
+def test_a_late_reader_of_them_has_what_comes(kind: str) -> None:
+    made = engine("CREATE QUERY q AS SELECT k, v FROM s [RANGE 3 s]")
+    feed(made, (1, 1, 1), (2, 2, 2), (3, 3, 5))
+    made.execute(f"CREATE QUERY p AS SELECT k FROM {kind}(q) [RANGE 4 s]")
+    feed(made, (4, 4, 6), (5, 5, 9))
+    made.heartbeat("s", 8 * S)
+    # of what has entered before, it knows what was still there; of what has left, nothing
+    assert shown(made, "p") == {"Istream": [(3,), (4,)], "Dstream": [(2,), (3,)]}[kind]

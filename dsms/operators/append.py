@@ -20,17 +20,18 @@ from dsms.state.batch import Batch
 
 @dataclass(slots=True)
 class NettedAppendOp:
-    """The Istream of the child, as rows that stay for ever, numbered in order."""
+    """The Istream of the child, or its Dstream, as rows that stay for ever, numbered in order."""
 
     child: Phys
     eager_instants: bool = False
+    departures: bool = False
     sink: Sink = field(init=False)
 
     def __post_init__(self) -> None:
         node = self.child.node
         self.sink = Sink(
             SinkSpec(
-                "istream",
+                "dstream" if self.departures else "istream",
                 node.schema,
                 width(node),
                 order(node),

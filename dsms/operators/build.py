@@ -189,10 +189,10 @@ class Builder:
                 slide = inner_slide(node.child)
                 assert slide is not None
                 return periodic.PeriodicAppendOp(
-                    phys.children[0], slide, self.timeline, node.entries
+                    phys.children[0], slide, self.timeline, node.entries, node.departures
                 )
             case "netted":
-                return NettedAppendOp(phys.children[0], self.eager_instants)
+                return NettedAppendOp(phys.children[0], self.eager_instants, node.departures)
             case "append":
                 return basic.AppendOp(order(node.child), node.mixed)
             case "append-negative":

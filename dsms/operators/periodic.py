@@ -87,8 +87,8 @@ class LazyOp:
 @dataclass(slots=True)
 class PeriodicAppendOp:
     """At each boundary: of rows with parts those that are new in the block's answer, of others
-    (aggregates) the whole answer, or with `entries` those that are new, too.  What is handed on
-    stays, and is numbered in order.
+    (aggregates) the whole answer, or with `entries` those that are new, too; with `departures`
+    those that have gone since the last one.  What is handed on stays, and is numbered in order.
 
     Steps must come to the last instant before every boundary (`dsms.periodic.query` sees to it)."""
 
@@ -97,6 +97,7 @@ class PeriodicAppendOp:
     # instants are points, and a boundary is behind the last one reached
     timeline: Timeline | None = None
     entries: bool = False
+    departures: bool = False
     sink: Sink = field(init=False)
     by_value: bool = field(init=False)
     before: Answer | None = None
@@ -127,9 +128,15 @@ class PeriodicAppendOp:
             return self.nothing
         rows = self.sink.answer()
         shown = rows
-        if self.entries or not self.by_value:
+        if self.departures:
+            shown = (
+                rows.take(np.empty(0, np.int64))
+                if self.before is None
+                else new_rows(self.before, rows)
+            )
+        elif self.entries or not self.by_value:
             shown = rows if self.before is None else new_rows(rows, self.before)
-            self.before = rows
+        self.before = rows if self.departures or self.entries or not self.by_value else None
         ids = np.arange(self.serial, self.serial + shown.n, dtype=np.int64)
         self.serial += shown.n
         return Batch(np.full(shown.n, upto, np.int64), None, None, (ids,), shown.cols)

@@ -228,6 +228,8 @@ def describe(node: lp.Node) -> str:
                 if node.mixed
                 else " (entries)"
                 if node.entries
+                else " (departures)"
+                if node.departures
                 else ""
             )
         case lp.Answer():

@@ -82,6 +82,8 @@ def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> s
         return "append-negative" if strategy == "nt" else "append"
     if not restore and slides(node.child):
         return "periodic"
+    if node.departures:
+        return "netted"
     return "netted" if may_cancel(node.child) or (node.entries and child.strict) else "append"
 
 

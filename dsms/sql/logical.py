@@ -170,13 +170,15 @@ class Append:
     """The output of a block over INTERNAL windows (or inside Wstream): results stay for ever,
     deletions are dropped.  `mixed`: some windows of the block are external, and a result lives
     until the first of its external parts dies.  `entries`: Istream in FROM says so; then at a
-    boundary, too, only what is new in the answer is appended, of rows without parts by value."""
+    boundary, too, only what is new in the answer is appended, of rows without parts by value.
+    `departures`: Dstream in FROM says so; what leaves the answer is appended as it does."""
 
     child: Node
     mixed: bool
     schema: Schema
     dated: bool = False
     entries: bool = False
+    departures: bool = False
 
 
 @dataclass(frozen=True, slots=True)

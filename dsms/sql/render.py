@@ -16,6 +16,7 @@ from dataclasses import replace
 from dsms.sql import ast, printer
 from dsms.sql.expr import Col, Expr, columns, conjuncts, walk
 from dsms.sql.logical import (
+    Answer,
     Append,
     Distinct,
     GroupBy,
@@ -136,6 +137,8 @@ class _Renderer:
                 return self._set_op(node)
             case Append():
                 return self._append(node)
+            case Answer():
+                return self.block(node.child)
         raise TypeError(f"{type(node).__name__} stands at the root only")
 
     def _upto(self, node: Node, stage: Stage) -> Block:
@@ -290,7 +293,11 @@ class _Renderer:
         outer, self._internal = self._internal, True
         block = self.block(node.child)
         self._internal = outer
-        append = node.entries or not _has_internal(node.child)
+        append = None
+        if node.departures:
+            append = ast.OutputKind.DSTREAM
+        elif node.entries or not _has_internal(node.child):
+            append = ast.OutputKind.ISTREAM
         return replace(block, stage=Stage.DONE, append=append)
 
 

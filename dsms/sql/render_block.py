@@ -37,7 +37,8 @@ class Block:
     grouped: bool = False
     distinct: bool = False
     body: ast.SetOp | None = None  # a set operation, instead of all that
-    append: bool = False  # say Istream: appended, though no window says INTERNAL
+    # say Istream (appended, though no window says INTERNAL), or Dstream
+    append: ast.OutputKind | None = None
 
     def leaf_of(self, used: set[int]) -> bool:
         """Do these columns belong to one FROM item (or to none)?"""
@@ -50,7 +51,7 @@ class Block:
 
     def query(self, names: Sequence[str]) -> ast.Select | ast.SetOp:
         """The block as a SELECT with its columns named so."""
-        output = ast.Output(ast.OutputKind.ISTREAM) if self.append else None
+        output = None if self.append is None else ast.Output(self.append)
         if self.body is not None:
             body = _renamed(self.body, names)
             return body if output is None else with_output(body, output)

@@ -39,6 +39,8 @@ class Evaluator:
     # how many results an Append has had
     appended: dict[tuple[int, int], int] = field(default_factory=dict)
     memo: dict[tuple[int, int], list[Fact]] = field(default_factory=dict)
+    # of Dstream in FROM: keys taken over from rows that others stand in for, by node
+    places: dict[int, dict] = field(default_factory=dict)
     nodes: dict[int, lp.Node] = field(default_factory=dict)
     beats: Beats = field(default_factory=Beats)
     real: Callable[[int], int] = int
@@ -149,7 +151,22 @@ class Evaluator:
         if not node.mixed and self.beats.within and appends_at_boundaries(child):
             return self._come_at_boundary(node, child, step)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
+        if node.departures:
+            return self._gone(node, child, left, entered)
         return in_order(net(left, entered)[1] if by_value(child) else entered)
+
+    def _gone(
+        self, node: lp.Append, child: lp.Node, left: list[Fact], entered: list[Fact]
+    ) -> list[Fact]:
+        """What leaves at an instant; by value, a row has the place of the one that it stands in
+        for."""
+        places = self.places.setdefault(id(node), {})
+        came = {f.ident: (f.birth, f.key) for f in left}
+        left = [replace(f, key=places.pop(f.ident, f.key)) for f in left]
+        if by_value(child):
+            left, _, taken = net(left, entered)
+            places |= taken
+        return sorted(left, key=lambda f: (f.key, came[f.ident]))
 
     def _come_at_boundary(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
         """Of rows without parts the whole answer (with Istream what is new by value), of others
@@ -157,10 +174,12 @@ class Evaluator:
         if self.instants[step] + 1 not in self.beats.within:
             return []
         rows = self.at(child, step)
-        if by_value(child) and not node.entries:
+        if by_value(child) and not node.entries and not node.departures:
             return by_columns(rows)
         earlier = (s for s in range(step - 1, -1, -1) if self.instants[s] + 1 in self.beats.within)
         before = self.at(child, next(earlier, -1))
+        if node.departures:
+            rows, before = before, rows
         if by_value(child):
             return by_columns(net(before, rows)[1])
         return in_order(changed(before, rows)[1])

@@ -116,7 +116,7 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "DS328",
-        "SELECT * FROM (SELECT ^Dstream(*) FROM trades [NOW])",
+        "SELECT * FROM (SELECT ^Istream-restore(*) FROM trades [NOW SLIDE 1 s])",
         "not of a subquery",
         "Istream",
     ),

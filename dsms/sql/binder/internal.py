@@ -24,9 +24,12 @@ def appended(block: Block, node: Node, select: ast.Select) -> Node:
 
 
 def entries(node: Node, output: ast.Output) -> Node:
-    """What enters the answer of `node`, as a stream: Istream in FROM.  Any answer has entries, of
-    rows that have parts by identity, of others by value; so no window needs to be INTERNAL, and
-    DISTINCT and negation may stand inside."""
+    """What enters the answer of `node`, as a stream, or what leaves it: Istream and Dstream in
+    FROM.  Any answer has entries, of rows that have parts by identity, of others by value; so no
+    window needs to be INTERNAL, and DISTINCT and negation may stand inside."""
+    if output.kind is ast.OutputKind.DSTREAM:
+        archives.check_appended(node, output)
+        return Append(node, False, node.schema, departures=True)
     if append_only(node):
         return node
     archives.check_appended(node, output)

@@ -3,7 +3,7 @@
 A block is bound from the inside out: FROM, WHERE, tests by subquery, grouping, HAVING, select list,
 DISTINCT; then `Append` if its windows are INTERNAL.  Wstream is rewritten first: its argument
 becomes a subquery whose windows are INTERNAL, and the window is put on that subquery (Golab 2006,
-§3.4).  Istream in FROM is an `Append` above whatever stands inside.
+§3.4).  Istream and Dstream in FROM are an `Append` above whatever stands inside.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
         return bind_body(ctx, body, beyond)
     if output.kind is ast.OutputKind.WSTREAM:  # what `rewrite_body` made of one
         return bind_body(ctx, body, beyond, internal=True)
-    if output.restore or output.kind is ast.OutputKind.DSTREAM:
-        name = output.kind.value + ("-restore" if output.restore else "")
+    if output.restore:
+        name = f"{output.kind.value}-restore"
         hint = (
-            "in FROM use Istream (what enters is appended) or nothing, or read a stream of it: "
-            f"CREATE STREAM name AS SELECT {name}(...) ..."
+            "in FROM use Istream or Dstream (what enters or leaves is appended) or nothing, or "
+            f"read a stream of it: CREATE STREAM name AS SELECT {name}(...) ..."
         )
         raise error(
             "DS328",

@@ -233,6 +233,29 @@ class Queries(Windows):
 
     subquery_alias_window = node(ast.SubqueryRef)
 
+    @rule
+    def changes_ref(
+        self, pos: Pos, output: ast.Output, name: ast.Ident, window: ast.Window | None
+    ) -> ast.SubqueryRef:
+        return _changes(pos, output, name, name, window)
+
+    @rule
+    def changes_window_alias(
+        self, pos: Pos, output: ast.Output, name: ast.Ident, window: ast.Window, alias: ast.Ident
+    ) -> ast.SubqueryRef:
+        return _changes(pos, output, name, alias, window)
+
+    @rule
+    def changes_alias_window(
+        self,
+        pos: Pos,
+        output: ast.Output,
+        name: ast.Ident,
+        alias: ast.Ident,
+        window: ast.Window | None,
+    ) -> ast.SubqueryRef:
+        return _changes(pos, output, name, alias, window)
+
     @token_rule("INNER", "LEFT", "RIGHT", "FULL")
     def join_kind(self, pos: Pos, token: Token) -> ast.JoinKind:
         return ast.JoinKind(token.type)
@@ -299,3 +322,12 @@ class Queries(Windows):
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:
         plain = not query.order_by and query.limit is None and query.offset is None
         return query.body if plain else query
+
+
+def _changes(
+    pos: Pos, output: ast.Output, name: ast.Ident, alias: ast.Ident, window: ast.Window | None
+) -> ast.SubqueryRef:
+    """Istream(q) in FROM is short for (SELECT Istream(*) FROM q) q."""
+    source = ast.TableRef(name, pos=name.pos)
+    select = ast.Select((ast.StarItem(pos=pos),), (source,), output=output, pos=pos)
+    return ast.SubqueryRef(ast.Query(select, pos=pos), alias, window, pos=pos)
