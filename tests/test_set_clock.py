@@ -54,9 +54,12 @@ QUERIES = {
     "asof": "SELECT v, n FROM s [RANGE 20 s] JOIN f ON s.k = f.k",
     "alone": "SELECT COUNT(*) FROM o [RANGE 20 s]",
     "asked": "SELECT SUM(v) FROM s [RANGE 20 s] ON LOOKUP",
+    "reads": "SELECT k, COUNT(*) AS n FROM newest n JOIN tables t ON n.v = t.v JOIN r ON r.n = t.n "
+    "GROUP BY k",
+    "readslides": "SELECT COUNT(*) FROM slides",
 }
 # no answer of changes
-STREAMED = {"plain", "comes", "leaves", "slides", "scans", "counts", "slidjoins"}
+STREAMED = {"plain", "comes", "leaves", "slides", "scans", "counts", "slidjoins", "readslides"}
 
 
 def register(engine: Engine, names: list[str]) -> None:

@@ -164,7 +164,9 @@ def _check(
 def _bound(runtime: Runtime, query: Registered) -> Anew:
     statement = parse_one(query.definition.sql)
     assert isinstance(statement, ast.CreateQuery)
-    known = Catalog(runtime.catalog.streams, runtime.catalog.tables)
+    there, over = runtime.catalog, {Catalog.key(name) for name in query.definition.over}
+    read = {key: found for key, found in there.queries.items() if key in over}
+    known = Catalog(there.streams, there.tables, read, there.plans)
     owner = runtime.rights.owners.get(Catalog.key(query.name))
     catalog = seen(known, runtime.rights, owner)
     definition, bound = bind_create_query(
