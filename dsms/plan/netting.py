@@ -42,6 +42,10 @@ def _keeps_groups(node: lp.Node) -> bool:
         node = node.child
     while isinstance(node, lp.Select):
         node = node.child
+    if isinstance(node, lp.Answer):
+        return (columns is None or columns >= set(range(len(node.schema)))) and _keeps_groups(
+            node.child
+        )
     return isinstance(node, lp.GroupBy) and (
         columns is None or set(range(len(node.schema))) <= columns
     )

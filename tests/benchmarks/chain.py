@@ -5,6 +5,12 @@ same six queries, each in an engine of its own that is sent the rows that the on
 as a client would, in frames of as many rows.  CPU time; chain and parts take turns.
 
 Bar: the chain costs <= 1.5 times its parts.
+
+Queries over queries: ten, each over the one before, and a hundred over one, against the same
+queries with the texts of those that they read in them, each run by itself; and against the one
+query that all rest on, alone.
+
+Bar: ten deep costs <= half of the texts, a hundred wide no more than they do.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import dsms
+from dsms.settings import Settings
 from tests.benchmarks.harness import Options, Section, Table, ratio, same, shown, took
 
 DERIVED = (
@@ -38,7 +45,58 @@ def section(options: Options) -> Section:
         ("rows in a frame", "chain, rows/s", "parts, rows/s", "chain / parts"),
         tuple(_line(rows if size > 100 else rows // 10, size, options.repeats) for size in sizes),
     )
-    return Section("Chains of derived streams", __doc__ or "", [table])
+    views = Table(
+        "Queries over queries",
+        ("shape", "rows in a frame", "FROM q / texts alone", "FROM q / the one below"),
+        tuple(
+            _view(shape, rows // 10, size, options.repeats)
+            for shape in ("ten deep", "a hundred wide")
+            for size in sizes[:2]
+        ),
+    )
+    return Section("Chains of derived streams", __doc__ or "", [table, views])
+
+
+BELOW = "SELECT k, COUNT(*) AS v FROM s [RANGE 1 s] GROUP BY k"
+LEVEL = "SELECT k, MAX(v) AS v FROM {a} GROUP BY k"
+READER = "SELECT k, v FROM {a} WHERE v > {n}"
+
+
+def _view(shape: str, rows: int, size: int, repeats: int) -> tuple[str, ...]:
+    read, texts = _deep() if shape == "ten deep" else _wide()
+    given = _trace(rows)
+    costs: dict[str, list[float]] = {"read": [], "texts": [], "below": []}
+    for _ in range(repeats):
+        engine, cost = _run(read, given, size)
+        costs["read"].append(cost)
+        alone, cost = _run(texts, given, size, Settings(shared_parts=False))
+        costs["texts"].append(cost)
+        _, cost = _run(read[:2], given, size)
+        costs["below"].append(cost)
+        same("the last query", engine.next_seq("last"), alone.next_seq("last"))
+    median = {name: statistics.median(found) for name, found in costs.items()}
+    one, other = (ratio(median["read"] / median[name]) for name in ("texts", "below"))
+    return shape, str(size), one, other
+
+
+def _deep() -> tuple[list[str], list[str]]:
+    read, texts = [BASE, f"CREATE QUERY q0 AS {BELOW}"], [BASE, f"CREATE QUERY q0 AS {BELOW}"]
+    text = BELOW
+    for n in range(1, 10):
+        name = "last" if n == 9 else f"q{n}"
+        read.append(f"CREATE QUERY {name} AS {LEVEL.format(a=f'q{n - 1}')}")
+        text = LEVEL.format(a=f"({text})")
+        texts.append(f"CREATE QUERY {name} AS {text}")
+    return read, texts
+
+
+def _wide() -> tuple[list[str], list[str]]:
+    read, texts = [BASE, f"CREATE QUERY q0 AS {BELOW}"], [BASE, f"CREATE QUERY q0 AS {BELOW}"]
+    for n in range(100):
+        name = "last" if n == 99 else f"r{n}"
+        read.append(f"CREATE QUERY {name} AS {READER.format(a='q0', n=n % 20)}")
+        texts.append(f"CREATE QUERY {name} AS {READER.format(a=f'({BELOW})', n=n % 20)}")
+    return read, texts
 
 
 def _line(rows: int, size: int, repeats: int) -> tuple[str, ...]:
@@ -83,8 +141,10 @@ def _alone(select: str, given: pa.Table, size: int) -> tuple[dsms.Engine, float]
     return _run([BASE, f"CREATE QUERY q AS {select.format(a='s')}"], given, size)
 
 
-def _run(statements: Sequence[str], given: pa.Table, size: int) -> tuple[dsms.Engine, float]:
-    engine = dsms.Engine()
+def _run(
+    statements: Sequence[str], given: pa.Table, size: int, settings: Settings | None = None
+) -> tuple[dsms.Engine, float]:
+    engine = dsms.Engine(settings=settings)
     for sql in statements:
         engine.execute(sql)
     frames = [given.slice(at, size) for at in range(0, len(given), size)]
