@@ -20,7 +20,7 @@ from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.explain import explain
 from dsms.plan.explain_text import without_figures
-from dsms.plan.parts import node_at
+from dsms.plan.parts import Path, node_at
 from dsms.plan.physical import Phys
 from dsms.plan.text import describe
 from dsms.running.query import RunningQuery
@@ -29,7 +29,7 @@ from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
-from dsms.sql.catalog import Catalog, Option
+from dsms.sql.catalog import Catalog, Option, QueryDef
 from dsms.sql.suggest import hint, listed
 
 
@@ -60,11 +60,16 @@ def explaining(
     the catalog as who asks sees it now; `big`: it may take long to plan."""
     target, found = statement.target, None
     if not isinstance(target, ast.Ident):
-        shared = isinstance(target, ast.CreateQuery)
+        shared = isinstance(target, ast.CreateQuery) or _reads_queries(target, see())
         found = yield from planned(
             runtime, see, lambda *there: _bound(target, *there), cancel, big, shared
         )
     return _explained(runtime, statement, see(), found)
+
+
+def _reads_queries(target: ast.SelectStatement, catalog: Catalog) -> bool:
+    refs = (part.name for part in ast.walk(target) if isinstance(part, ast.TableRef))
+    return any(isinstance(catalog.find(name.text, name.quoted), QueryDef) for name in refs)
 
 
 def _bound(
@@ -233,11 +238,17 @@ def _more(runtime: Runtime, running: Registered) -> list[str]:
 def _shared(runtime: Runtime, running: RunningQuery) -> Iterator[str]:
     """Which parts of the plan run for others, too; behind that for whom."""
     feeds = sorted(running.feeds, key=lambda feed: feed.path)
-    texts = [describe(node_at(running.phys, feed.path).node) for feed in feeds]
+    texts = [_described(running.phys, feed.path) for feed in feeds]
     yield f"runs once for all queries that have it: {'; '.join(texts)}"
     for feed, text in zip(feeds, texts, strict=True):
         others = [name for name in users(runtime, feed.part) if name != running.name]
         yield f"{text}: shared with {listed(others) if others else 'none now'}"
+
+
+def _described(phys: Phys, path: Path) -> str:
+    """A part of the plan in words; of a query that is read, its name."""
+    above = node_at(phys, path[:-1]).node
+    return describe(above if isinstance(above, lp.Answer) else node_at(phys, path).node)
 
 
 def registered(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> Registered:

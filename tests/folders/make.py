@@ -1,10 +1,11 @@
 """Writes data folders of the present layout, as a kill leaves one and as a stop does, with what
 must come of them.
 
-    MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME [users]
+    MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME [STORY]
 
-makes tests/folders/NAME.tar.xz of `story`, which is about queries, or of `story_users`, which is
-about who may do what and how rows come (with glibc the variables fill unused memory with zeros,
+makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
+`users`), which is about who may do what and how rows come, or of `story_answers` (`answers`), about
+queries over queries (with glibc the variables fill unused memory with zeros,
 which pack better).  It is made once, when the layout of state has changed, and never again: every
 later version opens it.
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsms import Engine
-from tests.folders import story, story_users
+from tests.folders import story, story_answers, story_users
 from tests.folders.play import answers, play, results
 from tests.folders.story import Step
 
@@ -44,7 +45,7 @@ def make(name: str, story: Story) -> None:
         killed = begun(story, f"{scratch}/data", list(story.QUERIES), checkpoint=True)
         shutil.copytree(f"{scratch}/data", f"{scratch}/killed")
         expected = {"killed": told(story, killed)}
-        some = list(story.QUERIES)[::12]
+        some = list(getattr(story, "STOPPED", list(story.QUERIES)[::12]))
         begun(story, f"{scratch}/stopped", some).close()
         expected["stopped"] = told(story, begun(story, f"{scratch}/again", some))
         Path(f"{scratch}/expected.json").write_text(json.dumps(expected), encoding="utf-8")
@@ -87,4 +88,7 @@ def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], story_users if sys.argv[2:] == ["users"] else story)
+    chosen: Story = story
+    if sys.argv[2:]:
+        chosen = {"users": story_users, "answers": story_answers}[sys.argv[2]]
+    make(sys.argv[1], chosen)
