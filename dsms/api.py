@@ -40,12 +40,15 @@ class Rows:
     as_of    the instant it holds at; None: nothing that was read has a clock yet
     waiting  accepted rows of the streams it reads that wait behind their clock; None: it reads
              none, or one whose rows the user sees late
+    since    the instant from which on it lacks no row of these streams: its windows reach back to
+             rows that are not kept any more; None: it lacks none
     """
 
     data: pa.RecordBatch
     types: tuple[str, ...]
     as_of: int | None = None
     waiting: int | None = None
+    since: int | None = None
 
 
 Result = Done | Rows

@@ -34,6 +34,9 @@ class Settings:
     result_log_rows   result rows of a query kept for readers that resume
     result_log_bytes  ... and their bytes
     subscriber_bytes  results that may wait for one reader
+    retain_default    of streams without RETAIN the rows of so many µs of event time are kept for
+                      one-time queries, and at least `retain_default_rows` of the newest (0 and 0:
+                      none), as far as `retain_default_bytes` go for all streams together
     timer             seconds, to measure operators with for EXPLAIN ANALYZE; None: not measured
     optimize          apply rewrite rules (tests switch them off to compare)
     predicate_index   queries that begin with a selection get the rows that an index over their
@@ -84,6 +87,9 @@ class Settings:
     result_log_rows: int = 100_000
     result_log_bytes: int = 64 << 20
     subscriber_bytes: int = 64 << 20
+    retain_default: int = 600_000_000
+    retain_default_rows: int = 1_000_000
+    retain_default_bytes: int = 256 << 20
     timer: Callable[[], float] | None = None
     optimize: bool = True
     predicate_index: bool = True

@@ -276,8 +276,12 @@ def test_kept_rows_suffice_for_windows_of_the_last_ones() -> None:
     fill(engine, 0, 100)
     assert values(engine, "SELECT v FROM s [ROWS 3]", "bob") == [93, 94, 95]
     assert values(engine, "SELECT v FROM s [ROWS 15]", "bob") == list(range(81, 96))
-    assert code(engine, "SELECT v FROM s [ROWS 25]", "bob") == "DS407"
-    assert code(engine, "SELECT v FROM s", "bob") == "DS407"
+    whole = " WITH (complete = required)"
+    assert code(engine, "SELECT v FROM s [ROWS 25]" + whole, "bob") == "DS407"
+    assert code(engine, "SELECT v FROM s" + whole, "bob") == "DS407"
+    assert values(engine, "SELECT v FROM s", "bob") == values(
+        engine, "SELECT v FROM s [ROWS 25]", "bob"
+    )
     assert values(engine, "SELECT v FROM s [RANGE 9 s]", "bob") == [92, 93, 94, 95]
 
 

@@ -213,7 +213,8 @@ def test_a_view_begins_with_what_the_same_select_answers(story: Story, seed: int
     declared = text.resolve(story)
     output = declared.queries["q"]
     ddl, before, query = story.sections[:3]
-    engine, way = Engine(), Way(cut="random", seed=seed)
+    off = Settings(retain_default=0, retain_default_rows=0)  # which views don't begin with
+    engine, way = Engine(settings=off), Way(cut="random", seed=seed)
     engine.execute(text.expand(ddl.body))
     feed(engine, declared, before.events, way)
     if kind(output) != "rstream" or registered(story, declared, "q") == ALWAYS:
@@ -251,13 +252,14 @@ def test_a_view_begins_with_what_the_same_select_answers(story: Story, seed: int
     ],
 )
 def test_what_was_not_kept_is_told(select: str, note: str | None) -> None:
-    engine = engine_with("")
-    warnings = created(engine, select).warnings
-    assert [w for w in warnings if "partial" in w] == (
-        []
-        if note is None
-        else [f"its windows reach back to rows that are gone: answers are partial {note}"]
-    )
+    gone = "its windows reach back to rows that are gone{}: answers are partial {}"
+    off = Settings(retain_default=0, retain_default_rows=0)
+    for settings_, aside in ((off, ""), (Settings(), ", or kept for SELECT alone")):
+        engine = engine_with("", settings=settings_)
+        warnings = created(engine, select).warnings
+        assert [w for w in warnings if "partial" in w] == (
+            [] if note is None else [gone.format(aside, note)]
+        )
     assert (partial_until(engine) is not None) == (note is not None and note.endswith("Z"))
 
 

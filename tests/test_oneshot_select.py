@@ -8,15 +8,21 @@ import pytest
 from dsms.api import Cancel, Rows
 from dsms.engine import Engine
 from dsms.errors import QueryError, UsageError
+from dsms.settings import Settings
 from dsms.state.ring import Need
 
 STREAM = "CREATE STREAM s (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts RETAIN 10 SECONDS"
 SECOND = 1_000_000
 
 
-def engine(*rows: tuple[int, int, float], upto: float | None = None, ddl: str = STREAM) -> Engine:
+def engine(
+    *rows: tuple[int, int, float],
+    upto: float | None = None,
+    ddl: str = STREAM,
+    settings: Settings | None = None,
+) -> Engine:
     """Rows (k, v, seconds) of stream s, complete up to `upto`."""
-    made = Engine()
+    made = Engine(settings=settings)
     made.execute(ddl)
     give(made, *rows, upto=upto)
     return made
@@ -33,6 +39,13 @@ def ask(made: Engine, sql: str, cancel: Cancel | None = None) -> tuple[list[tupl
     (rows,) = made.execute(sql, cancel)
     assert isinstance(rows, Rows)
     return list(zip(*(c.to_pylist() for c in rows.data.columns), strict=True)), rows.as_of
+
+
+def since(made: Engine, sql: str) -> int | None:
+    """The instant from which on the answer is complete."""
+    (rows,) = made.execute(sql)
+    assert isinstance(rows, Rows)
+    return rows.since
 
 
 MANY = tuple((i % 3, i, float(i)) for i in range(30))
@@ -69,14 +82,17 @@ def test_windows_within_what_is_kept(window, sum_):
         "[SINCE TIMESTAMP '1970-01-01 00:00:03']",
     ],
 )
-def test_a_window_that_nobody_keeps_is_an_error_never_a_part(window):
+def test_a_window_that_nobody_keeps_is_never_a_silent_part(window):
     made = engine(*MANY, upto=29)
+    sql = f"SELECT SUM(v) FROM s {window}"
     with pytest.raises(
         UsageError, match=r"DS407.*keeps the last 10 s of its rows, so this window can't"
     ):
-        ask(made, f"SELECT SUM(v) FROM s {window}")
+        ask(made, f"{sql} WITH (complete = required)")
+    assert since(made, sql) == made.runtime.rings["s"].reach + 1
     whole = engine(*MANY[:5], upto=4)  # nothing has left yet
     assert ask(whole, "SELECT SUM(v) FROM s")[0] == [(10,)]
+    assert since(whole, sql) is None
 
 
 def test_a_window_over_a_result_needs_all_that_the_result_rests_on():
@@ -84,23 +100,27 @@ def test_a_window_over_a_result_needs_all_that_the_result_rests_on():
     filtered = "SELECT SUM(v) FROM (SELECT v FROM s WHERE v % 2 = 0) [RANGE 5 SECONDS]"
     assert ask(made, filtered)[0] == [(26 + 28,)]
     # how far back the third even one is nobody can say
-    with pytest.raises(UsageError, match="DS407"):
-        ask(made, filtered.replace("[RANGE 5 SECONDS]", "[ROWS 3]"))
-    with pytest.raises(UsageError, match="DS407"):  # a part of a pair may be as old as the stream
-        ask(
-            made, "SELECT * FROM (SELECT a.v FROM s AS a, s AS b WHERE a.k = b.k) [RANGE 5 SECONDS]"
-        )
+    third = filtered.replace("[RANGE 5 SECONDS]", "[ROWS 3]")
+    # a part of a pair may be as old as the stream
+    pairs = "SELECT * FROM (SELECT a.v FROM s AS a, s AS b WHERE a.k = b.k) [RANGE 5 SECONDS]"
+    for sql in (third, pairs):
+        assert since(made, sql) == made.runtime.rings["s"].reach + 1
+        with pytest.raises(UsageError, match="DS407"):
+            ask(made, f"{sql} WITH (complete = required)")
 
 
 def test_a_stream_without_rows_and_one_that_nobody_keeps():
     ddl = STREAM.replace(" RETAIN 10 SECONDS", "")
     empty = engine(ddl=ddl)
     assert ask(empty, "SELECT COUNT(*) FROM s") == ([(0,)], None)
-    made = engine((1, 1, 0), upto=5, ddl=ddl)
+    off = Settings(retain_default=0, retain_default_rows=0)
+    made = engine((1, 1, 0), upto=5, ddl=ddl, settings=off)
     with pytest.raises(UsageError, match=r"DS407.*keeps no rows"):
         ask(made, "SELECT COUNT(*) FROM s [RANGE 10 SECONDS]")
     # the last row is older
     assert ask(made, "SELECT COUNT(*) FROM s [RANGE 1 SECOND]") == ([(0,)], 5 * SECOND)
+    made = engine((1, 1, 0), upto=5, ddl=ddl)
+    assert ask(made, "SELECT COUNT(*) FROM s [RANGE 10 SECONDS]") == ([(1,)], 5 * SECOND)
 
 
 def test_what_others_keep_of_a_stream_is_there_without_retain():
@@ -119,7 +139,9 @@ def test_internal_windows_append_from_the_beginning_or_not_at_all():
     ] == [(5,)]
     long = engine(*MANY, upto=29)
     with pytest.raises(UsageError, match="DS407"):
-        ask(long, query)
+        ask(long, f"{query} WITH (complete = required)")
+    assert since(long, query) == long.runtime.rings["s"].reach + 1
+    assert ask(long, query)[0][-1] == (28 + 29,)
 
 
 # ---------------------------------------------------------------- tables

@@ -363,7 +363,7 @@ def test_a_window_that_nobody_keeps_is_refused_at_the_beginning() -> None:
     engine = fresh()
     fill(engine, 60)
     with pytest.raises(UsageError, match="DS407"):
-        engine.begin("SELECT COUNT(*) FROM s [RANGE 1 HOUR]")
+        engine.begin("SELECT COUNT(*) FROM s [RANGE 1 HOUR] WITH (complete = required)")
     assert engine.runtime.transactions.waiting() == 0
 
 

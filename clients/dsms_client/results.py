@@ -130,9 +130,11 @@ class RowSet(Data):
     as_of    the instant (microseconds) it holds at, or None
     waiting  accepted rows of the streams it reads that wait behind their clock, and so are not in
              it; None: it reads no stream
+    since    the instant (microseconds) from which on it lacks no row of these streams: its windows
+             reach back to rows that the server does not keep any more; None: it lacks none
     """
 
-    __slots__ = ("as_of", "waiting")
+    __slots__ = ("as_of", "since", "waiting")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         super().__init__(
@@ -143,6 +145,7 @@ class RowSet(Data):
         )
         self.as_of: int | None = message.get("as_of")
         self.waiting: int | None = message.get("waiting")
+        self.since: int | None = message.get("since")
 
     def __repr__(self) -> str:
         return f"RowSet({len(self)} rows of {', '.join(self.columns)})"

@@ -28,6 +28,7 @@ from pyspark.sql import datasource as source
 
 from dsms.errors import UsageError
 from dsms_client.names import unique
+from dsms_client.results import RowSet
 from dsms_spark.options import (
     MARKS,
     Options,
@@ -86,6 +87,20 @@ def schema_of(options: Options) -> StructType:
     return named_types([*columns, *MARKS] if "query" in options else columns)
 
 
+def whole(answer: RowSet) -> RowSet:
+    """The answer; DS407 where it lacks rows, which a DataFrame could not say."""
+    from dsms.intake.values import instant_text
+
+    if answer.since is not None:
+        raise UsageError(
+            "DS407",
+            f"the answer is complete from {instant_text(answer.since)} on only: rows before that "
+            "are not kept any more, and a DataFrame can't say so",
+            hint="take shorter windows, or declare the stream with a longer RETAIN",
+        )
+    return answer
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerPartition(source.InputPartition):  # type: ignore[misc]
     """A piece of the answer, as an Arrow IPC stream."""
@@ -105,7 +120,7 @@ class AnswerReader(source.DataSourceReader):  # type: ignore[misc]
 
         with connected(self._options) as client:
             seq = newest(client, self._options["query"]) if "query" in self._options else None
-            answer = client.query(statement(self._options))
+            answer = whole(client.query(statement(self._options)))
         table = (
             answer.table() if seq is None else marked(answer.table(), "snapshot", seq, answer.as_of)
         )

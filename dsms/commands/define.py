@@ -209,6 +209,7 @@ def start_query(
     feed(runtime, key, running)
     runtime.dispatch.register(key, running)
     runtime.answers.known(key, runtime.catalog)
+    runtime.recents.registered(running)
     fed_anew(runtime, running)
     connect_query(runtime, archiving, running)
     streams = sorted(set(running.streams.values()))
@@ -226,7 +227,9 @@ def start_query(
     running.pipeline.look = go_on
     if running.failure is not None and running.failure.code == "DS610":
         del runtime.catalog.queries[key], runtime.catalog.plans[key]
-        runtime.parts.left(key, runtime.dispatch.unregister(key))
+        gone = runtime.dispatch.unregister(key)
+        runtime.parts.left(key, gone)
+        runtime.recents.unregistered(gone)
         runtime.archivings.pop(key, None)
         runtime.clocks.forget(key)
         starve(runtime, key, running)
@@ -273,6 +276,7 @@ def forget_query(runtime: Runtime, key: str, why: str) -> None:
 def detach(runtime: Runtime, key: str) -> None:
     """The query is not among the others any more, nor is what it alone used."""
     gone = runtime.dispatch.unregister(key)
+    runtime.recents.unregistered(gone)
     runtime.parts.left(key, gone)
     starve(runtime, key, gone)
     if isinstance(gone, EvaluatedQuery):

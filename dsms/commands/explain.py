@@ -81,7 +81,7 @@ def _bound(
         if bound is None or bound.slide is not None or definition.on_lookup:
             return _Bound(options, bound, into)
         return _Bound(options, bound, into, planner(bound, options.items()))
-    options, once = dict(check_options(target.options, "query")), reads_archive(target)
+    options, once = dict(check_options(target.options, "select")), reads_archive(target)
     bound = bind_query(target, catalog, persistent=not once)
     if once:
         return _Bound(options, bound)

@@ -9,7 +9,7 @@ from dsms.commands.select import optimized
 from dsms.errors import UsageError
 from dsms.oneshot.reads import reads
 from dsms.reads.leaves import instant
-from dsms.reads.stream_rows import stream_of, subwindows
+from dsms.reads.stream_rows import in_ring, stream_of, subwindows
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 
@@ -23,6 +23,8 @@ def index_lines(runtime: Runtime, bound: lp.Output, planner: Planner) -> Iterato
     picks = runtime.indices.picks(plan, streams, runtime.rings, asked=False)
     at = instant(runtime, needed.values())
     for leaf, pick in sorted(picks.items()):
+        if not in_ring(runtime, needed[leaf], at):
+            continue
         try:
             there = subwindows(runtime, needed[leaf], at)
         except UsageError:  # not kept, which the SELECT itself will say

@@ -80,7 +80,7 @@ class Inserting:
 
             big = is_big(self.statement, self.text)
             selection = Selection(
-                self.runtime, bind, self.see, 0, self.cancel, big, refuse_archives
+                self.runtime, bind, self.see, 0, self.cancel, big, refuse_archives, True
             )
             try:
                 if selection.ready:

@@ -10,7 +10,7 @@ from dsms.commands.periodic_shared import shared
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.boundaries import next_boundary
-from dsms.running.beginning import GONE, partial
+from dsms.running.beginning import missing, partial
 from dsms.running.runtime import Runtime
 from dsms.schedulers.tasks import Task
 from dsms.sharing.member import Member
@@ -91,4 +91,4 @@ def announce(runtime: Runtime, query: EvaluatedQuery) -> tuple[str, ...]:
         if query.numbers is not None:
             query.full_at = tuple((s, at) for s, at in query.full_at if at > first)
     shown = partial(runtime, query)
-    return query.notes if shown is None else (*query.notes, f"{GONE} {shown}")
+    return query.notes if shown is None else (*query.notes, f"{missing(runtime, query)} {shown}")

@@ -15,8 +15,8 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.scan import Scan, Sliced, need_of
-from dsms.reads.leaves import batches
-from dsms.reads.stream_rows import last_of, stream_of
+from dsms.reads.leaves import batches, lacking
+from dsms.reads.stream_rows import gone, last_of, stream_of
 from dsms.running.beginning import look_back
 from dsms.running.past import pasts
 from dsms.running.read_transaction import Access, ReadTransaction
@@ -127,7 +127,9 @@ def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list
     """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells
     until when)."""
     if not isinstance(read.node, lp.StreamScan):
-        return batches(runtime, read, at, cancel)
+        for _, part in lacking(runtime, read.node, [read], at):
+            raise gone(runtime, part)
+        return batches(runtime, read.node, read, at, cancel)
     ring, since = runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
     if read.rows is not None and since == ALWAYS:
         return ring.last(read.rows, read.upto(at))

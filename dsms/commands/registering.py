@@ -150,6 +150,7 @@ class Registering:
         self._stored(definition)
         runtime.rights = runtime.rights.owned(key, user)  # it counts in his quota from here on
         runtime.dispatch.register(key, query)
+        runtime.recents.registered(query)
         runtime.clocks.reads(key, sorted(set(query.streams.values())))
         query.notes = notes(query.phys)
         if self.cancel is not None:
@@ -189,6 +190,7 @@ class Registering:
         gone_query = runtime.dispatch.unregister(key)
         runtime.parts.left(key, gone_query)
         gone_query.close("it was cancelled")
+        runtime.recents.unregistered(gone_query)
         runtime.rights = runtime.rights.without(key)
         runtime.clocks.forget(key)
         self._store_drop(definition)

@@ -17,9 +17,10 @@ from dsms.oneshot.cut import Cut, cut
 from dsms.oneshot.pushdown import OPS
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
+from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
-from dsms.reads.leaves import batches, instant, waiting
-from dsms.reads.stream_rows import stream_of, subwindows
+from dsms.reads.leaves import batches, instant
+from dsms.reads.stream_rows import in_ring, stream_of
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
@@ -57,15 +58,16 @@ class Selection:
         cancel: Cancel | None = None,
         big: bool = False,
         check: Callable[[dict[int, Read]], None] = lambda needed: None,
+        complete: bool = False,
     ) -> None:
         """`bind` binds it in a catalog, and touches nothing else; `see` gives the catalog as who
-        asks sees it now; `big`: it may take long to plan.  Raises QueryError, and DS407 where a
-        window reaches back further than what is kept, and what `check` raises of what it reads; a
-        step does where it is `big`."""
+        asks sees it now; `big`: it may take long to plan.  Raises QueryError, and DS407 where
+        nothing is kept of a stream, or not all that a window reaches back to and the answer must be
+        `complete`, and what `check` raises of what it reads; a step does where it is `big`."""
         self.result: Result | None = None
         self._runtime, self._bind, self._see = runtime, bind, see
         self._priority, self._cancel, self._big = priority, cancel, big
-        self._may_read = check
+        self._may_read, self._complete = check, complete
         self._tries = 0
         self._reading: ReadTransaction | None = None
         self._begin()
@@ -107,23 +109,35 @@ class Selection:
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
             _check_versions(self._runtime, plan)
-        streams = {
-            k: stream_of(r.node) for k, r in needed.items() if isinstance(r.node, lp.StreamScan)
-        }
-        found = access(self._runtime, all_reads, self._cancel)
-        limit = self._runtime.settings.statement_bytes
-        errors = ErrorCounter.once(limit)
-        self._reading = ReadTransaction(
-            parts, needed, streams, found, limit, self._priority, errors
-        )
-        if self._archives is None:
-            picks = self._runtime.indices.picks(plan, streams, self._runtime.rings)
-            self._reading.picks = picks
         try:
-            self._runtime.transactions.begin(self._reading)
+            self._begin_to_read(plan, needed, parts)
         except BaseException:
             self._release()
             raise
+
+    def _begin_to_read(self, plan: lp.Node, needed: Mapping[int, Read], parts: Cut) -> None:
+        runtime, limit = self._runtime, self._runtime.settings.statement_bytes
+        found = access(runtime, plan, self._reads, needed, self._cancel, self._complete)
+        streams = self._in_rings(needed, found)
+        if len(streams) < sum(isinstance(r.node, lp.StreamScan) for r in needed.values()):
+            parts = Cut(plan, {})
+        errors = ErrorCounter.once(limit)
+        reading = ReadTransaction(parts, needed, streams, found, limit, self._priority, errors)
+        if self._archives is None:
+            reading.picks = runtime.indices.picks(plan, streams, runtime.rings)
+        self._reading = reading
+        runtime.transactions.begin(reading)
+
+    def _in_rings(self, needed: Mapping[int, Read], found: Access) -> dict[int, str]:
+        """The streams whose rows are read by sub-window, by leaf; those of others are as they came,
+        and read in one go.  Raises DS407."""
+        at = found.instant()
+        found.since(at)
+        return {
+            k: stream_of(r.node)
+            for k, r in needed.items()
+            if isinstance(r.node, lp.StreamScan) and in_ring(self._runtime, r, at)
+        }
 
     def _large(self, all_reads: Mapping[int, Read]) -> bool:
         """Whether the sub-windows of a stream that it reads have more rows than one slice may work
@@ -149,7 +163,7 @@ class Selection:
             return None
         queries, found = self._runtime.queries, set[str]()
         for read in self._reads.values():
-            for key in (Catalog.key(_relation(n)) for n in lp.leaves_of(read.node)):
+            for key in (Catalog.key(relation(n)) for n in lp.leaves_of(read.node)):
                 query = queries.get(key)
                 found |= {key} if query is None else set(query.tables)
         return found & self._runtime.tables.keys()
@@ -161,7 +175,7 @@ class Selection:
         if self._reading is None:
             return True
         queries = self._runtime.queries
-        found = (_relation(n) for r in self._reads.values() for n in lp.leaves_of(r.node))
+        found = (relation(n) for r in self._reads.values() for n in lp.leaves_of(r.node))
         return not any(Catalog.key(name) in queries for name in found)
 
     @property
@@ -246,7 +260,8 @@ class Selection:
         data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
-        return Rows(data, tuple(str(f.type) for f in schema), clock, waiting)
+        types = tuple(str(f.type) for f in schema)
+        return Rows(data, types, clock, waiting, reading.since)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""
@@ -279,43 +294,11 @@ def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
                 )
 
 
-def access(runtime: Runtime, needed: dict[int, Read], cancel: Cancel | None) -> Access:
-    """How a one-time query gets at what it reads."""
-    names = {_relation(n) for read in needed.values() for n in lp.leaves_of(read.node)}
-    known = {name: _object(runtime, name) for name in names}
-
-    def check() -> None:
-        for name, there in known.items():
-            if _object(runtime, name) is not there:
-                raise UsageError(
-                    "DS411", f"{name} was dropped while a query was reading it", hint="ask again"
-                )
-
-    return Access(
-        lambda: instant(runtime, needed.values()),
-        lambda read, at: subwindows(runtime, read, at),
-        lambda read, at: batches(runtime, read, at, cancel),
-        check,
-        lambda at: waiting(runtime, needed.values(), at),
-    )
-
-
 def _streams(runtime: Runtime, plan: lp.Node) -> set[str]:
     """Keys of the streams that a plan reads, itself or by way of a query."""
-    names = {_relation(leaf) for leaf in lp.leaves_of(plan)}
+    names = {relation(leaf) for leaf in lp.leaves_of(plan)}
     queries = [q for name in names if (q := runtime.queries.get(Catalog.key(name))) is not None]
     return {Catalog.key(n) for n in names} | {s for q in queries for s in q.reads}
-
-
-def _relation(node: lp.Node) -> str:
-    assert isinstance(node, lp.StreamScan | lp.TableScan)
-    return node.stream.name if isinstance(node, lp.StreamScan) else node.table.name
-
-
-def _object(runtime: Runtime, name: str) -> object:
-    key = Catalog.key(name)
-    kinds: tuple[Mapping[str, object], ...] = (runtime.inputs, runtime.tables, runtime.queries)
-    return next((k[key] for k in kinds if key in k), None)
 
 
 def answer_of(
@@ -330,7 +313,8 @@ def answer_of(
     needed = reads(plan)
     refuse_archives(needed)
     at = instant(runtime, needed.values())
-    given = {leaf: batches(runtime, read, at, cancel) for leaf, read in needed.items()}
+    since(runtime, plan, needed.values(), at, complete=True)
+    given = {leaf: batches(runtime, plan, read, at, cancel) for leaf, read in needed.items()}
     with lent(runtime, cancel) as limit:
         runtime.adhoc.limit(limit)
         rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(limit), cancel)

@@ -216,6 +216,8 @@ def _set_back(runtime: Runtime, key: str, to: int) -> None:
         runtime.archivings[key].set_back()
     if key in runtime.rings:
         runtime.rings[key].set_back(to)
+    if key in runtime.recents.streams:
+        runtime.recents.streams[key].set_back(to)
     runtime.pump(key)
 
 

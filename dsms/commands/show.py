@@ -21,6 +21,7 @@ from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
 from dsms.intake.clock import StreamStatus
 from dsms.intake.values import duration_text
+from dsms.reads.stream_rows import kept
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
@@ -103,6 +104,7 @@ def _status(runtime: Runtime, key: str, catalog: Catalog) -> StreamStatus:
 def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
     lines = [_status(runtime, key, catalog) for key in catalog.streams]
     known = [not catalog.sees_late([key]) for key in catalog.streams]
+    held = [kept(runtime, key) for key in catalog.streams]
 
     def told(values: list[Any]) -> list[Any]:
         return [v if k else None for v, k in zip(values, known, strict=True)]
@@ -118,6 +120,8 @@ def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
             ("late", INT, told([s.late for s in lines])),
             ("refused", INT, told([sum(s.refused.values()) for s in lines])),
             ("waiting", INT, told([s.waiting for s in lines])),
+            ("kept", INT, told([rows for rows, _ in held])),
+            ("since", TIMESTAMP, told([since for _, since in held])),
             ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
         ]
     )
@@ -168,6 +172,9 @@ def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
         "step_rows",
         "result_log_rows",
         "subscriber_bytes",
+        "retain_default",
+        "retain_default_rows",
+        "retain_default_bytes",
         "optimize",
         *CHANGEABLE,
     )

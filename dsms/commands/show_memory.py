@@ -28,13 +28,17 @@ def show_memory(runtime: Runtime) -> Rows:
 
 
 def held(runtime: Runtime) -> Iterator[MemoryLine]:
-    """What the engine holds: of streams, indices, tables, synopses, queries, and their results for
-    those who resume."""
+    """What the engine holds: of streams, what is kept of them by default, indices, tables,
+    synopses, queries, and their results for those who resume."""
     settings = runtime.settings
     for key, entry in runtime.inputs.items():
         ring = runtime.rings.get(key)
         size = entry.nbytes() + (ring.nbytes if ring is not None else 0)
         yield MemoryLine("streams", entry.definition.name, size)
+        recent = runtime.recents.streams.get(key)
+        if recent is not None and recent.count:
+            share = settings.retain_default_bytes
+            yield MemoryLine("kept", entry.definition.name, recent.nbytes, share)
         indices = sum(index.nbytes for index, _ in runtime.indices.of(key))
         if indices:
             yield MemoryLine("indices", entry.definition.name, indices)

@@ -33,7 +33,7 @@ from dsms.running.writers import Writers
 from dsms.secret_texts import hide
 from dsms.sessions import Caller
 from dsms.sql import ast
-from dsms.sql.binder import bind_query
+from dsms.sql.binder import bind_query, check_options
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
@@ -188,6 +188,7 @@ def _begun(
     if user is not None and isinstance(statement, GROWING):
         check_state(runtime, user, statement)
     if isinstance(statement, ast.SelectStatement):
+        options = dict(check_options(statement.options, "select"))
         return select.Selection(
             runtime,
             lambda catalog: bind_query(statement, catalog, persistent=False),
@@ -195,6 +196,7 @@ def _begun(
             priority,
             cancel,
             is_big(statement, sql),
+            complete=options.get("complete") == "required",
         )
     if isinstance(statement, ast.Insert):
         inserting = insert.Inserting(runtime, engine.store, statement, sql, see, cancel)

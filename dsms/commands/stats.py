@@ -7,6 +7,7 @@ from typing import Any
 from dsms.api import shown_instant
 from dsms.commands.quotas import user_stats
 from dsms.commands.show_archives import archive_stats
+from dsms.reads.stream_rows import kept
 from dsms.running.progress import progress
 from dsms.running.runtime import Runtime
 
@@ -21,8 +22,9 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "refused": sum(s.counts.refused.values()),
             "waiting": s.waiting,
             "complete": shown_instant(s.completed),
+            "kept": kept(runtime, key)[0],
         }
-        for s in runtime.inputs.values()
+        for key, s in runtime.inputs.items()
     }
     queries = {
         q.name: {

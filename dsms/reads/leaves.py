@@ -15,7 +15,7 @@ from dsms.oneshot.reads import Read
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.windows import by_calendar
 from dsms.reads.archives import archived_clock
-from dsms.reads.stream_rows import stream_of, stream_rows
+from dsms.reads.stream_rows import complete_from, floors, stream_of, stream_rows
 from dsms.reads.watch import watching
 from dsms.running.behind import rows_behind
 from dsms.running.prepare import prepare
@@ -64,11 +64,38 @@ def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
     return stream_of(scan) in runtime.inputs
 
 
-def batches(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
-    """The rows of one leaf as of `at`.  Raises DS407 where some are not kept any more."""
+def lacking(
+    runtime: Runtime, plan: lp.Node, needed: Iterable[Read], at: int
+) -> Iterator[tuple[int, Read]]:
+    """The leaves of streams of which not all rows are held that the plan needs as of `at`, and the
+    instants from which on they are."""
+    floor = floors(runtime, plan)
+    for read in needed:
+        for part in _streams_of(read):
+            assert isinstance(part.node, lp.StreamScan)
+            found = complete_from(runtime, part, at, floor.get(part.node.leaf, ALWAYS))
+            if found is not None:
+                yield found, part
+
+
+def _streams_of(read: Read) -> list[Read]:
+    """What a leaf needs of streams: what a block has appended rests on all that ever came."""
+    if read.kind == "appended":
+        scans = (n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan))
+        return [Read("stream", scan) for scan in scans]
+    return [read] if read.kind == "stream" else []
+
+
+def batches(
+    runtime: Runtime, plan: lp.Node, read: Read, at: int, cancel: Cancel | None
+) -> list[Batch]:
+    """The rows of one leaf of the plan as of `at`, as far as they are held.  Raises DS407 where
+    none are kept."""
     match read.kind:
         case "stream":
-            return stream_rows(runtime, read, at)
+            assert isinstance(read.node, lp.StreamScan)
+            floor = floors(runtime, plan).get(read.node.leaf, ALWAYS)
+            return stream_rows(runtime, read, at, floor)
         case "appended":
             return list(_appended(runtime, read, at, cancel))
         case _ if (query := _query(runtime, read)) is not None:

@@ -1,20 +1,22 @@
-"""The rows of a stream that a plan which is run once needs, by sub-window, from the stream's
-ring."""
+"""The rows of a stream that a plan which is run once needs: from the stream's ring, by sub-window,
+or from the newest rows that are kept of streams in general; and since when they are all there."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
 from dsms.errors import UsageError
-from dsms.intake.values import duration_text
+from dsms.intake.values import duration_text, instant_text
 from dsms.oneshot.reads import Read
+from dsms.running.recents import gone_upto
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
+from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
-from dsms.state.ring import SubWindow, between
+from dsms.state.recent import Recent
+from dsms.state.ring import Ring, SubWindow, between
 
 
 def stream_of(scan: lp.StreamScan) -> str:
@@ -22,31 +24,76 @@ def stream_of(scan: lp.StreamScan) -> str:
     return Catalog.key(scan.stream.name)
 
 
-def stream_rows(runtime: Runtime, read: Read, at: int) -> list[Batch]:
-    """The rows of a stream leaf as of `at`, oldest first.  Raises DS407 where some are not kept any
-    more, DS553 or DS554 where files of them are lost."""
-    since, upto = read.since(at), read.upto(at)
+def in_ring(runtime: Runtime, read: Read, at: int) -> bool:
+    """Whether a stream leaf is read from the stream's ring, if from anything."""
+    return not isinstance(_held(runtime, read, at), Recent)
+
+
+def stream_rows(runtime: Runtime, read: Read, at: int, floor: int = ALWAYS) -> list[Batch]:
+    """The rows of a stream leaf as of `at` that are held, oldest first, and of instants after
+    `floor`.  Raises DS407 where none are kept, DS553 or DS554 where files of them are lost."""
+    since, upto = max(read.since(at), floor), read.upto(at)
+    held = _held(runtime, read, at)
+    if isinstance(held, Recent) and not _nothing(runtime, read, at):
+        if _damaged(runtime, read):
+            raise gone(runtime, read)
+        return held.rows(since, upto)
     rows = [between(s.rows, since, upto) for s in subwindows(runtime, read, at)]
     return [b for b in rows if len(b)]
 
 
 def subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
-    """The sub-windows in which those rows lie, whole, oldest first; the open one last.  Raises
-    DS407."""
-    assert isinstance(read.node, lp.StreamScan)
-    key, at, since = stream_of(read.node), read.upto(at), read.since(at)
-    ring = runtime.rings.get(key)
-    if runtime.handed_on(key) == ALWAYS or max(runtime.inputs[key].newest, ALWAYS) <= since:
-        return []  # nothing has come, or nothing since
-    if ring is None:
-        raise _gone(runtime, read)
+    """The sub-windows of the ring in which those rows lie, whole, oldest first; the open one last.
+    Raises DS407."""
+    if _nothing(runtime, read, at):
+        return []
+    ring, at, since = runtime.rings.get(_key(read)), read.upto(at), read.since(at)
+    if ring is None or (_damaged(runtime, read) and not ring.holds(since)):
+        raise gone(runtime, read)
     if read.rows is not None:
-        found = last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
-        if ring.holds(since) or sum(len(between(s.rows, ALWAYS, at)) for s in found) >= read.rows:
-            return found
-    elif ring.holds(since):
-        return list(ring.subwindows(since, at))
-    raise _gone(runtime, read)
+        return last_of(list(ring.subwindows(ALWAYS, at)), read.rows, at)
+    return list(ring.subwindows(since, at))
+
+
+def complete_from(runtime: Runtime, read: Read, at: int, floor: int = ALWAYS) -> int | None:
+    """The instant from which on all rows of the stream are there that a leaf needs as of `at`; None
+    if no row is missing.  `floor`: rows up to there can't be used."""
+    if _nothing(runtime, read, at):
+        return None
+    held, key = _held(runtime, read, at), _key(read)
+    reach = gone_upto(runtime.inputs[key]) if held is None else held.reach
+    if isinstance(held, Recent) and held.rows(ALWAYS, floor):
+        reach = max(reach, floor)
+    if reach <= read.since(at) or reach < runtime.first_rows[key]:
+        return None
+    if read.rows is not None and held is not None and held.count >= read.rows:
+        found = sum(len(b) for b in held.rows(reach, read.upto(at)))
+        if found >= read.rows:
+            return None
+    return min(reach, read.upto(at)) + 1  # later rows than are needed say nothing
+
+
+def kept(runtime: Runtime, key: str) -> tuple[int, int | None]:
+    """How many rows of a stream one-time queries can read, and the instant from which on these are
+    all; None: all that ever came."""
+    found = [h for h in (runtime.rings.get(key), runtime.recents.streams.get(key)) if h is not None]
+    held = min(found, key=lambda h: h.reach, default=None)
+    entry, first = runtime.inputs[key], runtime.first_rows.get(key)
+    reach = gone_upto(entry) if held is None else held.reach
+    rows = 0 if held is None else held.count
+    return rows, None if first is None or reach < first else reach + 1
+
+
+def floors(runtime: Runtime, plan: lp.Node) -> dict[int, int]:
+    """By stream leaf below a non-retroactive join the instant up to which its table may not know
+    any more how it was."""
+    found: dict[int, int] = {}
+    for node in lp.nodes_of(plan):
+        if isinstance(node, lp.JoinNRR):
+            forgotten = runtime.tables[Catalog.key(node.table.table.name)].forgotten
+            for leaf in lp.leaves_of(node.child) if forgotten > ALWAYS else ():
+                found[leaf.leaf] = max(forgotten - 1, found.get(leaf.leaf, ALWAYS))
+    return found
 
 
 def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
@@ -58,7 +105,37 @@ def last_of(there: list[SubWindow], rows: int, at: int) -> list[SubWindow]:
     return there[first:]
 
 
-def _gone(runtime: Runtime, read: Read) -> UsageError:
+def _key(read: Read) -> str:
+    assert isinstance(read.node, lp.StreamScan)
+    return stream_of(read.node)
+
+
+def _nothing(runtime: Runtime, read: Read, at: int) -> bool:
+    """No row has come, or none since the window began."""
+    key = _key(read)
+    newest = max(runtime.inputs[key].newest, ALWAYS)
+    return runtime.handed_on(key) == ALWAYS or newest <= read.since(at)
+
+
+def _held(runtime: Runtime, read: Read, at: int) -> Ring | Recent | None:
+    """What holds the rows: the ring, unless it lacks some, and the newest rows reach back
+    further."""
+    key = _key(read)
+    ring, recent = runtime.rings.get(key), runtime.recents.streams.get(key)
+    if ring is None or recent is None:
+        return recent if ring is None else ring
+    return ring if ring.reach <= max(recent.reach, read.since(at)) else recent
+
+
+def _damaged(runtime: Runtime, read: Read) -> bool:
+    """Whether files of rows of the stream are lost, and that not accepted."""
+    durable = runtime.durable
+    return durable is not None and _key(read) in durable.journal.damaged
+
+
+def gone(runtime: Runtime, read: Read, since: int | None = None) -> UsageError:
+    """What to say where a stream lacks rows that a window reaches back to; `since`: it has all from
+    that instant on."""
     assert isinstance(read.node, lp.StreamScan)
     stream, durable = read.node.stream, runtime.durable
     damage = None if durable is None else durable.journal.damaged.get(stream_of(read.node))
@@ -67,11 +144,6 @@ def _gone(runtime: Runtime, read: Read) -> UsageError:
             f"stream {stream.name} has lost rows that this window reaches back to: {damage.message}"
         )
         return UsageError(damage.code, message, hint=damage.error(stream.name).hint)
-    what = (
-        "keeps no rows"
-        if stream.retain is None
-        else f"keeps the last {duration_text(stream.retain)} of its rows"
-    )
     match read.spec:
         case Time(length, until) if stream.retain is not None and length + until <= stream.retain:
             message = (
@@ -94,7 +166,16 @@ def _gone(runtime: Runtime, read: Read) -> UsageError:
             )
         case _:
             assert_never(read.spec)
+    what = _keeps(stream, since if kept(runtime, _key(read))[0] else None)
     message = f"stream {stream.name} {what}, so this window can't be answered now"
     return UsageError(
         "DS407", message, hint=f"{hint}, or register the query: CREATE QUERY q AS ..."
     )
+
+
+def _keeps(stream: StreamDef, since: int | None) -> str:
+    if stream.retain is not None:
+        return f"keeps the last {duration_text(stream.retain)} of its rows"
+    if since is None:
+        return "keeps no rows"
+    return f"keeps its newest rows, which are complete from {instant_text(since)} on"

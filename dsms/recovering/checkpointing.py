@@ -79,7 +79,8 @@ class Checkpointer:
 
         Unless it should `wait`, the state is copied in stretches (`copy_on`), where calls of the
         engine may be left midway, and the files are written in the background, if there is one;
-        `settled` sees to the rest."""
+        `settled` sees to the rest.  What is kept of streams by default is written down only where
+        it should wait: at the end, and when somebody asks for it."""
         self.whole()
         if self.saving is not None:
             self.finished()
@@ -91,7 +92,7 @@ class Checkpointer:
             self.copy_on()
             return True
         try:
-            packing = self.copy(COPIED if later else 0)
+            packing = self.copy(COPIED if later else 0, recents=wait)
         except DsmsError as error:
             return self._failed(error)
         return self._save(packing, later)
@@ -176,15 +177,22 @@ class Checkpointer:
             {s.segment for ring in rings for s in ring.closed if s.segment is not None}
         )
 
-    def copy(self, most: int = 0, rest: Rest = lambda: None) -> Packing:
+    def copy(self, most: int = 0, rest: Rest = lambda: None, recents: bool = False) -> Packing:
         """The state as it is now, `most` bytes of it to be compressed later; `rest` is called
         between two stretches."""
         engine = self.engine
         settle(engine.runtime)
         self.durable.referred.clear()
         with _unread(engine.runtime):
-            state = {"world": engine.runtime, "now": engine.now, "writers": engine.writers}
-            return copy(state, self.outside(), self.durable.refer, most, rest)
+            state: dict[str, Any] = {
+                "world": engine.runtime,
+                "now": engine.now,
+                "writers": engine.writers,
+                "recents": engine.runtime.recents.streams if recents else {},
+            }
+            packing = copy(state, self.outside(), self.durable.refer, most, rest)
+        engine.runtime.recents.changed &= not recents
+        return packing
 
     def outside(self) -> dict[str, Any]:
         """What the state stands on, by the names that it is called by there."""
@@ -200,6 +208,7 @@ class Checkpointer:
             "answers": runtime.answers,
             "indices": runtime.indices,
             "feeding": runtime.feeding,
+            "recents": runtime.recents,
             "engine": runtime.handle,
             "durable": self.durable,
         }

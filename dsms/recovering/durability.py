@@ -161,7 +161,10 @@ class Durability:
             self.checkpointer.finished()
         journal = self.durable.journal
         wanted = (
-            journal.written or self.checkpointer.statements or "none" in journal.policies.values()
+            journal.written
+            or self.checkpointer.statements
+            or "none" in journal.policies.values()
+            or self.engine.runtime.recents.changed
         )
         if wanted and not self.durable.lost and not self.checkpoint():
             # (after it a sealed sub-window that is lost could not be put back any more)

@@ -52,6 +52,9 @@ def accept(saver: Durability) -> bool:
             journal.notes.append(f"there is no stream {stream} whose loss could be accepted")
     durable.lost = [(s, e) for s, e in durable.lost if s not in asked]
     done = [s for s in asked if journal.accept(s)]
+    runtime = saver.engine.runtime
+    for stream in (s for s in done if s in runtime.inputs):
+        runtime.recents.begin_anew(stream, runtime.inputs[stream])
     return bool(done)
 
 

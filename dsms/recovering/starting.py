@@ -70,7 +70,8 @@ def _restore(saver: Durability, checkpoint: Checkpoint, data: Any) -> None:
     engine.runtime, engine.now, engine.writers = runtime, state["now"], state["writers"]
     runtime.transactions = Transactions(runtime.rings, runtime.settings)
     runtime.dispatch_anew()
-    runtime.indices_anew()
+    runtime.kept_anew()
+    runtime.recents.resume(state.get("recents", {}))
     reopen_archives(runtime)
     for key, definition in runtime.catalog.streams.items():
         durable.declare(key, definition.schema, definition.durability)

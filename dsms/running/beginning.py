@@ -23,6 +23,9 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER
 
 GONE = "its windows reach back to rows that are gone: answers are partial"
+ASIDE = (
+    "its windows reach back to rows that are gone, or kept for SELECT alone: answers are partial"
+)
 
 
 def begin(runtime: Runtime, query: RunningQuery) -> tuple[str, ...]:
@@ -92,7 +95,16 @@ def _take_note(
         query.partial_until = max(query.partial_until, whole)
         query.full_at += other.full_at
     shown = partial(runtime, query)
-    return () if shown is None else (f"{GONE} {shown}",)
+    return () if shown is None else (f"{missing(runtime, query)} {shown}",)
+
+
+def missing(runtime: Runtime, query: Registered) -> str:
+    """Why answers are partial: only RETAIN and rings are what queries begin with, since these are
+    the same after a restart."""
+    rings, recents = runtime.rings, runtime.recents.streams
+    held = [(r, rings.get(s)) for s in query.reads if (r := recents.get(s)) is not None]
+    aside = any(r.count and (ring is None or r.reach < ring.reach) for r, ring in held)
+    return ASIDE if aside else GONE
 
 
 def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock: int) -> None:

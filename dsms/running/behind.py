@@ -14,7 +14,7 @@ def rows_behind(runtime: Runtime, streams: Iterable[str], at: int) -> int:
     """Accepted rows of these streams with instants later than `at`.
 
     Some wait in their stream until it is complete up to them; others are complete, and wait for a
-    slower stream: these are counted where a ring or a query holds them."""
+    slower stream: these are counted where the stream's rows are kept, or a query holds them."""
     return sum(runtime.inputs[key].waiting + _complete_after(runtime, key, at) for key in streams)
 
 
@@ -23,11 +23,13 @@ def _complete_after(runtime: Runtime, stream: str, at: int) -> int:
         return 0
     if stream in runtime.rings:
         return sum(len(rows) for rows in runtime.rings[stream].rows(at))
+    recent = runtime.recents.streams.get(stream)
+    rows = 0 if recent is None else sum(len(b) for b in recent.rows(at))
     continuous: list[RunningQuery | Part] = [
         *(q for q in runtime.queries.values() if isinstance(q, RunningQuery) and stream in q.reads),
         *runtime.dispatch.parts_of(stream),
     ]
-    return max((s.waiting for q in continuous for s in q.sources_of(stream)), default=0)
+    return max(rows, *(s.waiting for q in continuous for s in q.sources_of(stream)), 0)
 
 
 def waits_for(runtime: Runtime, streams: Iterable[str]) -> str | None:

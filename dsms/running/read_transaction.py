@@ -37,6 +37,8 @@ class Access:
     check       raises where something that it reads has been dropped
     waiting     accepted rows that wait behind the clock of the streams, as of that instant; None:
                 it reads none
+    since       the instant from which on all rows of streams are held that it needs as of that
+                instant, None if none is missing; raises where it may not lack any (DS407)
     """
 
     instant: Callable[[], int]
@@ -44,6 +46,7 @@ class Access:
     others: Callable[[Read, int], list[Batch]]
     check: Callable[[], None]
     waiting: Callable[[int], int | None] = lambda at: None
+    since: Callable[[int], int | None] = lambda at: None
 
 
 @dataclass(slots=True)
@@ -54,11 +57,12 @@ class ReadSnapshot:
     at: int
     subwindows: dict[int, dict[int, SubWindow | None]]
     others: Leaves
+    since: int | None
 
 
 @dataclass(slots=True)
 class ReadTransaction:
-    """needed    what the plan reads, by leaf; streams: the keys of the streams among it
+    """needed    what the plan reads, by leaf; streams: the keys of the streams whose rings it reads
     limit     bytes that it may copy (DS633)
     snapshot  answer as of the first read; else as of the commit
     given     what the rest of the plan runs over, as of `at`, once it has committed
@@ -77,6 +81,7 @@ class ReadTransaction:
     given: Leaves | None = None
     at: int = 0
     waiting: int | None = None
+    since: int | None = None
     failure: Exception | None = None
     reads: int = 0
     aborts: int = 0
@@ -112,7 +117,8 @@ class ReadTransaction:
             k: {s.number: s for s in self.access.subwindows(self.needed[k], at)}
             for k in self.streams
         }
-        self.snapshot = ReadSnapshot(at, dict(held), self._others(at))  # type: ignore[arg-type]
+        others, since = self._others(at), self.access.since(at)
+        self.snapshot = ReadSnapshot(at, dict(held), others, since)  # type: ignore[arg-type]
 
     def take(self, stream: str, number: int, found: SubWindow | None) -> bool:
         """Read that sub-window of the stream; False if there are no rows in it.  Raises DS633."""
@@ -172,6 +178,7 @@ class ReadTransaction:
         held = self.snapshot
         self.at = self.access.instant() if held is None else held.at
         self.waiting = self.access.waiting(self.at)
+        self.since = self.access.since(self.at) if held is None else held.since
         given = self._others(self.at) if held is None else held.others
         for leaf, read in self.needed.items():
             if leaf in self.streams:

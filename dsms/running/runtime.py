@@ -30,6 +30,7 @@ from dsms.running.part import Part
 from dsms.running.plans import Planner, planner
 from dsms.running.pushing import push
 from dsms.running.query import RunningQuery
+from dsms.running.recents import Recents
 from dsms.running.registered import ENDED, Registered
 from dsms.running.shared_parts import SharedParts
 from dsms.running.transactions import Transactions
@@ -67,8 +68,7 @@ class Runtime:
     rings: dict[str, Ring] = field(default_factory=dict)
     backlog: Backlog = field(init=False)
     shared: Registry = field(default_factory=Registry)
-    # of each stream, once a row is complete
-    first_rows: dict[str, int] = field(default_factory=dict)
+    first_rows: dict[str, int] = field(default_factory=dict)  # of streams, once one is complete
     clocks: Clocks = field(default_factory=Clocks)
     figures: dict[str, StreamFigures] = field(default_factory=dict)
     adhoc: OneShot = field(init=False)  # runs one-time plans, in the engine's thread
@@ -76,24 +76,22 @@ class Runtime:
     transactions: Transactions = field(init=False)
     indices: Indices = field(init=False)  # over what rings hold; not stored
     durable: Durable | None = None  # what is on the disk, if anything is
-    # archives of streams and queries
-    archivings: dict[str, Archiving] = field(default_factory=dict)
-    # queries on the way to their first answer, and what is left of that
-    beginnings: dict[str, Iterator[None]] = field(default_factory=dict)
+    archivings: dict[str, Archiving] = field(default_factory=dict)  # of streams and queries
+    beginnings: dict[str, Iterator[None]] = field(default_factory=dict)  # what is left of these
     handle: Handle = field(default_factory=Handle)
     rights: Rights = field(default_factory=Rights)
-    # not stored: which rows go to which query, and what continuous ones have in common
-    dispatch: Dispatch = field(default_factory=Dispatch, init=False)
+    dispatch: Dispatch = field(default_factory=Dispatch, init=False)  # who gets which rows
     parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
-    answers: Answers = field(init=False)  # what queries read of others; not stored
-    feeding: Feeding = field(default_factory=Feeding, init=False)  # of streams; not stored
+    answers: Answers = field(init=False)  # what queries read of others
+    feeding: Feeding = field(default_factory=Feeding, init=False)  # of streams
+    recents: Recents = field(default_factory=Recents, init=False)  # the last five are not stored
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
         self.backlog = Backlog(self.settings)
         self.adhoc = OneShot(self.settings.statement_bytes)
         self.transactions = Transactions(self.rings, self.settings)
-        self.indices_anew()
+        self.kept_anew()
         self.dispatch_anew()
 
     def dispatch_anew(self) -> None:
@@ -104,9 +102,10 @@ class Runtime:
         self.answers = Answers.over(self.dispatch, self.parts, lazy, self.catalog)
         self.feeding = Feeding.over(self.inputs, self.queries)
 
-    def indices_anew(self) -> None:
-        """Those that are declared, with nothing in them yet."""
+    def kept_anew(self) -> None:
+        """Indices that are declared, and the newest rows of streams, with nothing in them yet."""
         self.indices = Indices.over(self.settings, self.catalog.streams.values())
+        self.recents = Recents.over(self.settings, self.queries, self.inputs, self.first_rows)
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
@@ -120,6 +119,7 @@ class Runtime:
         self.indices.declare(definition)
         if definition.retain is not None:
             self.keep(key, "RETAIN", Need(definition.retain))
+        self.recents.begin(definition, ALWAYS)
 
     def redeclare(self, definition: StreamDef) -> None:
         """A stream says something else of its late rows."""
@@ -131,6 +131,7 @@ class Runtime:
         del self.catalog.streams[key], self.inputs[key], self.figures[key]
         self.rings.pop(key, None)
         self.indices.forget(key)
+        self.recents.forget(key)
         self.archivings.pop(key, None)
         self.first_rows.pop(key, None)
         self.clocks.remove(key)
@@ -158,8 +159,7 @@ class Runtime:
 
     def keep(self, stream: str, who: str, need: Need) -> Ring:
         """The stream's ring, which from now on holds what `who` needs."""
-        ring = self.rings.get(stream)
-        if ring is None:
+        if (ring := self.rings.get(stream)) is None:
             ring = Ring(self.inputs[stream].definition.subwindow, self.handed_on(stream))
             ring.seal = None if self.durable is None else self.durable.sealer(stream)
             self.rings[stream] = ring
@@ -245,14 +245,14 @@ class Runtime:
     def deliver(self, stream: str, released: Released) -> None:
         if stream not in self.first_rows and released.complete:
             self.first_rows[stream] = int(released.complete[0].ts[0])
-        ring = self.rings.get(stream)
         for batch in released.complete:
             self.figures[stream].see(batch)
-            if ring is not None:
+        if (ring := self.rings.get(stream)) is not None:
+            for batch in released.complete:
                 ring.add(batch)
-        if ring is not None:
             ring.move(released.upto)
             self.indices.follow(stream, ring)
+        self.recents.take(stream, released)
         for group in list(self.shared.of(stream)):
             try:
                 self._take(group, stream, released)

@@ -16,7 +16,7 @@ from dsms.lengths import interval_of
 from dsms.sizes import size_of
 from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
-from dsms_server import quotas
+from dsms_server import quotas, retained
 from dsms_server.audit.events import GROUPS
 
 
@@ -58,6 +58,9 @@ class Config:
     state_bytes: int | None = None
     statement_bytes: int | None = None
     step_rows: int | None = None
+    # what is kept of streams without RETAIN: '10 min', '1000 rows', both, or 0
+    retain_default: str | None = None
+    retain_default_bytes: int | None = None  # ... of all; None: an eighth of `memory`, or 256 MiB
     result_log_rows: int | None = None
     subscriber_bytes: int = 64 << 20
     # of one session that it has not read; past it its next statements wait
@@ -105,6 +108,7 @@ class Config:
                 raise UsageError(
                     "DS640", f"{name} must not be negative, it is {getattr(self, name)}"
                 )
+        retained.parse(self.retain_default)
         if self.memory is not None and self.memory < 0:
             raise UsageError("DS640", f"memory must not be negative, it is {self.memory}")
         if self.spark_memory is not None and not re.fullmatch(

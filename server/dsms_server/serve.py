@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
-from dsms_server import clock, descriptors, lean, quiet
+from dsms_server import clock, descriptors, lean, quiet, retained
 from dsms_server.config import Config
+from dsms_server.machine import default_share
 
 # what takes time to load comes when all that can be wrong with the options has been said
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def make_engine(
         "step_rows": config.step_rows,
         "result_log_rows": config.result_log_rows,
         "subscriber_bytes": config.subscriber_bytes,
+        **_retained(config),
         "accept_loss": config.accept_loss,
         "archive": config.archive,
         "archive_due": None if spark is None else spark.due,
@@ -184,6 +186,17 @@ def make_engine(
     make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
     return Engine(config.data, settings, state_key=key)
+
+
+def _retained(config: Config) -> dict[str, int | None]:
+    memory = default_share() if config.memory is None else config.memory
+    size = config.retain_default_bytes or retained.share(memory)
+    length, rows = retained.parse(config.retain_default) or (None, None)
+    return {
+        "retain_default": length,
+        "retain_default_rows": rows,
+        "retain_default_bytes": size,
+    }
 
 
 def recovered(engine: EngineFace) -> list[str]:

@@ -173,6 +173,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of all that is held (default: 3/4 of the machine's; 0: any)",
     )
     add(
+        "--retain-default",
+        metavar="LENGTH",
+        help="what is kept of streams without RETAIN for SELECT: '10 min', '1000 rows', both with "
+        "a comma, or 0 (default '10 min, 1000000 rows')",
+    )
+    add(
         "--max-selects",
         type=int,
         metavar="N",

@@ -108,3 +108,5 @@ class Runner:
             self.say(f"as of {show.instant(result.as_of)}")
         if result.waiting:
             self.complain(show.waiting(result.waiting, result.as_of))
+        if result.since is not None:
+            self.complain(show.since(result.since))

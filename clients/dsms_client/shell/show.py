@@ -73,6 +73,14 @@ def waiting(rows: int, as_of: int | None) -> str:
     return f"NOTE: the answer is {when}: {what} behind the clock (SHOW STREAMS says for what)"
 
 
+def since(us: int) -> str:
+    """That an answer lacks rows which are not kept any more, for stderr."""
+    return (
+        f"NOTE: the answer is complete from {instant(us)} on: rows before that are not kept any "
+        "more (WITH (complete = required) refuses it instead)"
+    )
+
+
 def duration(us: int) -> str:
     """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in
     statements."""

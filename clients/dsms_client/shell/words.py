@@ -40,5 +40,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "partitions": (),
     "result_log": (),
     "max_state": (),
+    "complete": ("any", "required"),
     "description": (),
 }

@@ -12,8 +12,8 @@ from dsms.sql.codes import error, suggest
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
-    """`on`: stream, table, query.  `type`: word (one of `choices`), int (>= `least`), bool or
-    text."""
+    """`on`: stream, table, query, select (asked once: which takes those of queries, too).  `type`:
+    word (one of `choices`), int (>= `least`), bool or text."""
 
     on: tuple[str, ...]
     type: str
@@ -60,13 +60,16 @@ OPTIONS: dict[str, OptionSpec] = {
     "priority": OptionSpec(
         ("query",), "int", "which of two due queries runs first: the larger (default 0)", least=-100
     ),
+    "complete": OptionSpec(
+        ("select",), "word", "whether the answer may lack rows that are gone", ("any", "required")
+    ),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 
 
 def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Option], ...]:
     """The options by their known names with checked values; DS214, DS215.  `on`: stream, ..."""
-    known = [name for name, spec in OPTIONS.items() if on in spec.on]
+    known = [name for name, spec in OPTIONS.items() if set(spec.on) & _taken(on)]
     out: dict[str, Option] = {}
     for option in options:
         name = option.name.text.casefold()
@@ -75,6 +78,10 @@ def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Op
             raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
         out[name] = _value(name, OPTIONS[name], option)
     return tuple(out.items())
+
+
+def _taken(on: str) -> set[str]:
+    return {on, "query"} if on == "select" else {on}
 
 
 def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:

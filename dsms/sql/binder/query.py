@@ -33,12 +33,12 @@ def bind_query(
     `options` are those of its WITH clause (checked here; `check_options` gives their values).
     `persistent` is False for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
     """
-    on_lookup = False
+    on_lookup, once = False, isinstance(query, ast.SelectStatement)
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
         options = options or query.options
         on_lookup = isinstance(query, ast.CreateQuery) and query.on_lookup
         query = query.query
-    check_options(options, "query")
+    check_options(options, "select" if once else "query")
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
     ctx = Context(catalog, persistent, bind_nested, bind_query)
     body = wstream.rewrite_body(whole.body)

@@ -1,0 +1,146 @@
+"""The newest rows of a stream, as they came: batches, of which the oldest go first.
+
+No reader has asked for them, so nothing is copied and nothing is cut.  Batches of few rows alone
+are put together, so that a stream whose rows come one by one does not become a million objects.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.sql.types import ALWAYS, FOREVER
+from dsms.state.batch import Batch, concat, stamped_before
+from dsms.state.ring import between
+
+LARGE = 1 << 8  # rows with which a batch stays as it came
+MANY = 64  # smaller ones that are put together
+OBJECTS = 1 << 10  # bytes of a batch besides its arrays, about
+
+Held = deque[tuple[Batch, int]]  # batches and their bytes, oldest first
+
+
+@dataclass(slots=True)
+class Recent:
+    """reach   every row with ts > reach that the stream has completed is here
+    newest  up to here the stream is complete
+    count, nbytes  rows and bytes held
+    """
+
+    reach: int = ALWAYS
+    newest: int = ALWAYS
+    count: int = 0
+    nbytes: int = 0
+    # oldest first: batches of many rows, what small ones were put together to, small ones
+    _large: Held = field(default_factory=deque)
+    _joined: Held = field(default_factory=deque)
+    _small: Held = field(default_factory=deque)
+
+    def add(self, rows: Batch, most: int = FOREVER) -> None:
+        """The next rows of the stream; of a batch of more than `most` bytes a copy of the newest
+        that fit."""
+        if not len(rows):
+            return
+        self.newest = max(self.newest, int(rows.ts[-1]))
+        taken = size(rows)
+        if taken > most:
+            rows = self._shortened(rows, taken, most)
+            taken = size(rows)
+            if not len(rows):
+                return
+        self.count += len(rows)
+        self.nbytes += taken
+        if len(rows) < LARGE:
+            self._small.append((rows, taken))
+            if len(self._small) >= MANY:
+                self._put_together()
+            return
+        if self._small or self._joined:
+            self._large.extend((*self._joined, *self._small))
+            self._joined.clear()
+            self._small.clear()
+        self._large.append((rows, taken))
+
+    def _shortened(self, rows: Batch, taken: int, most: int) -> Batch:
+        while self.count:
+            self.drop()
+        kept = len(rows) * most // taken
+        self.reach = max(self.reach, int(rows.ts[len(rows) - kept - 1]))
+        return rows.take(np.arange(len(rows) - kept, len(rows)))
+
+    def _put_together(self) -> None:
+        self._joined.append(_one_of(self._small))
+        if len(self._joined) >= MANY or sum(len(rows) for rows, _ in self._joined) >= LARGE:
+            self._large.append(_one_of(self._joined))
+
+    def move(self, clock: int) -> None:
+        """The stream is complete up to `clock`."""
+        if ALWAYS < clock < FOREVER - 1:
+            self.newest = max(self.newest, clock)
+
+    def keep(self, length: int, rows: int) -> None:
+        """Let go of what is neither of the last `length` µs nor among the newest `rows` rows, a
+        whole batch at a time."""
+        while self.count > rows:
+            oldest, _ = self._oldest()[0]
+            if self.count - len(oldest) < rows or oldest.ts[-1] > self.newest - length:
+                return
+            self.drop()
+
+    def drop(self) -> None:
+        """Let go of the oldest batch."""
+        gone, taken = self._oldest().popleft()
+        self.count -= len(gone)
+        self.nbytes -= taken
+        self.reach = max(self.reach, int(gone.ts[-1]))
+
+    def _oldest(self) -> Held:
+        return self._large or self._joined or self._small
+
+    def set_back(self, to: int) -> None:
+        """As if no row had come at `to` or later: those that did are stamped before it."""
+        self.reach, self.newest = min(self.reach, to - 1), min(self.newest, to - 1)
+        for held in (self._large, self._joined, self._small):
+            for k, (rows, taken) in enumerate(held):
+                held[k] = stamped_before(rows, to), taken
+
+    # -- what is there -----------------------------------------------------------------------------
+
+    def holds(self, since: int) -> bool:
+        """Whether every completed row with ts > `since` is here."""
+        return self.reach <= since
+
+    def rows(self, since: int, upto: int = FOREVER) -> list[Batch]:
+        """The rows with ts in (since, upto], and none of an instant of which some are gone, oldest
+        first."""
+        return list(self._between(max(since, self.reach), upto))
+
+    def _between(self, since: int, upto: int) -> Iterator[Batch]:
+        for rows, _ in chain(self._large, self._joined, self._small):
+            if rows.ts[-1] > since and rows.ts[0] <= upto and len(b := between(rows, since, upto)):
+                yield b
+
+
+def _one_of(held: Held) -> tuple[Batch, int]:
+    """All of them as one; there are none any more."""
+    one = concat([rows for rows, _ in held]), sum(taken for _, taken in held)
+    held.clear()
+    return one
+
+
+def size(rows: Batch) -> int:
+    """Bytes of a batch, about: `Batch.nbytes` takes longer than all else that is done to it."""
+    count = len(rows)
+    return OBJECTS + 8 * (1 + len(rows.ids)) * count + sum([_bytes(c, count) for c in rows.cols])
+
+
+def _bytes(column: pa.Array, count: int) -> int:
+    try:
+        return count * column.type.bit_width // 8
+    except ValueError:  # its values differ in length
+        return int(column.nbytes)
