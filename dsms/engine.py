@@ -500,6 +500,11 @@ class Engine:
         """Who holds what part of its memory."""
         return list(held(self.runtime))
 
+    def give_way(self, size: int) -> int:
+        """Let go of rows that are kept by default until so many bytes are free, or there are none
+        left; how many bytes there were."""
+        return self.runtime.recents.let_go(size)
+
     def mind_quotas(self) -> dict[str, UsageError]:
         """Whose streams take no more rows, and why: by their owners' keys (`dsms.commands.quotas`).
         Stops queries of who has much more than he may."""

@@ -276,6 +276,11 @@ def test_the_stream_that_holds_most_makes_room() -> None:
     assert engine.runtime.recents.nbytes == sum(held.values())
     engine.execute("DROP STREAM big")
     assert engine.runtime.recents.nbytes == held["s"]
+    assert engine.give_way(0) == 0 and engine.give_way(1) > 1
+    assert ask(engine, "SELECT v FROM s") == ([1, 2, 3], 1)
+    assert engine.give_way(1 << 30) == held["s"] // 4 * 3
+    assert ask(engine, "SELECT v FROM s") == ([], 3 * S + 1)
+    assert engine.give_way(1 << 30) == engine.runtime.recents.nbytes == 0
 
 
 def test_a_stream_with_retain_keeps_what_it_says() -> None:

@@ -124,15 +124,20 @@ class Recents:
             found = self._reaches[stream] = _most([own, *held])
         return found
 
-    def _make_room(self) -> None:
-        if self.nbytes <= self.share:
-            return
-        room = self.share - self.share // ROOM
-        while self.nbytes > room:
+    def let_go(self, size: int) -> int:
+        """Let go of so many bytes at least, of the stream that holds most first, or of all; how
+        many they were."""
+        before = self.nbytes
+        while self.nbytes > max(0, before - size):
             most = max(self.streams.values(), key=lambda r: r.nbytes)
-            before = most.nbytes
+            held = most.nbytes
             most.drop()
-            self.nbytes -= before - most.nbytes
+            self.nbytes -= held - most.nbytes
+        return before - self.nbytes
+
+    def _make_room(self) -> None:
+        if self.nbytes > self.share:
+            self.let_go(self.nbytes - self.share + self.share // ROOM)
 
 
 def gone_upto(entry: StreamInput) -> int:

@@ -47,6 +47,12 @@ class Memory:
         """Bytes of all parts."""
         return self.requests + self.replies + self._engine.total() + sum(list(self._lent.values()))
 
+    @property
+    def pressing(self) -> int:
+        """Bytes beyond three quarters of the budget, for which what nobody has asked to keep goes:
+        a quarter is what a statement takes."""
+        return 0 if self.limit is None else max(0, self.used - self.limit // 4 * 3)
+
     def parts(self) -> dict[str, int]:
         """Bytes by part."""
         own = {

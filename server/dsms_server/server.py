@@ -380,6 +380,8 @@ class Server:
     def _look_at_state(self) -> None:
         """In the engine's thread."""
         self.memory.look(self._engine.held, clock.elapsed)
+        if self._engine.give_way(self.memory.pressing):
+            self.memory.look(self._engine.held, clock.elapsed)
         if self.config.auth:
             self.quotas.full = self._engine.mind_quotas()
 

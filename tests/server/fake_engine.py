@@ -244,6 +244,9 @@ class FakeEngine:
     def held(self) -> list:
         return []
 
+    def give_way(self, size: int) -> int:
+        return 0
+
     def serve_with(self, sessions, memory=None) -> None:
         self.sessions, self.memory = sessions, memory
 

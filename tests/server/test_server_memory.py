@@ -243,3 +243,18 @@ def test_the_default_is_a_share_of_what_the_process_may_have(
 
 def test_where_the_system_does_not_say_there_is_no_limit(tmp_path: Path):
     assert default_share(tmp_path) is None
+
+
+def test_what_nobody_has_asked_to_keep_gives_way(serve):
+    made = serve(make_engine(Config(retain_default_bytes=30 * MB)), memory=32 * MB)
+    with made.peer() as peer:
+        assert "error" not in peer.ask("execute", sql=SCRIPT.replace(" RETAIN 1 DAY", ""))
+        for k in range(30):
+            assert "error" not in fill(peer, k * 2000)
+            peer.ask("heartbeat", stream="s", ts=(k + 1) * 2_000_000 - 1)
+            made.on_loop(lambda: setattr(made.server.memory, "_next_look", 0.0))
+            wait_until(lambda: not made.server.memory.is_due(1e-9), "a look at what is held")
+        assert 0 < made.server.memory.parts()["kept"] <= 24 * MB
+        said = peer.ask("execute", sql="SELECT COUNT(*) AS n FROM s")
+        (answer,) = said["results"]
+        assert answer["since"] > 0
