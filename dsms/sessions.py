@@ -95,6 +95,10 @@ class Memory(Protocol):
         """Raise DS625 if there is none left for something new."""
         ...
 
+    def bound(self, size: int) -> int:
+        """So many bytes for what is on its way, or fewer if that is too much of all there is."""
+        ...
+
     def lent(self, most: int, who: Any) -> AbstractContextManager[int]:
         """Bytes for a statement that runs once, `most` or fewer, for the time that it runs.  Raises
         DS625.

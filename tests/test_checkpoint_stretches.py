@@ -181,3 +181,58 @@ def test_an_error_of_a_stretch_comes_with_the_result():
     assert not stretches.step()
     with pytest.raises(ValueError, match="wrong"):
         stretches.result()
+
+
+class Later(AtOnce):
+    """An executor that does nothing yet."""
+
+    def submit(self, work):
+        self.work, self.done = work, Future()
+        return self.done
+
+
+def test_what_waits_for_the_disk_is_shown_with_what_is_held(tmp_path):
+    """The copies of what changes: rows are held, and counted, where they are."""
+    db, later = engine(str(tmp_path)), Later()
+    db.seal_with(later)
+
+    def held():
+        (rows,) = db.execute("SHOW MEMORY LIKE 'checkpoint'")
+        return [line["bytes"] for line in rows.data.to_pylist()]
+
+    assert held() == []
+    checkpointer = begun(db)
+    while checkpointer.copy_on():
+        pass
+    (size,) = held()
+    assert size > 1000
+    later.done.set_result(later.work())
+    db.saver.settled()
+    assert held() == [] and checkpointer.made == 1
+    db.close()
+    assert Engine(data=str(tmp_path)).execute("SELECT COUNT(*) FROM s [RANGE 1 h]")
+
+
+class Budget:
+    """All the memory that there is."""
+
+    def bound(self, size):
+        return min(size, 1000)
+
+    def lines(self):
+        return []
+
+
+def test_copies_are_bounded_by_a_part_of_the_budget(tmp_path):
+    sizes = []
+    for memory in (None, Budget()):
+        db, later = engine(str(tmp_path / str(memory is None))), Later()
+        db.seal_with(later)
+        db.runtime.settings.memory = memory
+        checkpointer = begun(db)
+        while checkpointer.copy_on():
+            pass
+        sizes.append(db.runtime.durable.packing.held)
+        later.done.set_result(later.work())
+        db.close()
+    assert 2 * sizes[1] < sizes[0]

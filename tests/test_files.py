@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -139,3 +140,37 @@ def test_power_takes_pages_of_what_was_not_synced_and_nothing_else():
     assert any(b"\0" in held and held.rstrip(b"\0").endswith(b"n") for held in left)
     assert {len(held) for held in left} >= {100, 1100}
     assert bytes(files.crash("kill", Random(0)).names["/a"].data) == b"s" * 100 + b"n" * 1000
+
+
+def test_what_is_written_whole_is_made_as_it_is_written(tmp_path: Path, monkeypatch) -> None:
+    """A file may be larger than memory."""
+    monkeypatch.setattr("dsms.storage.files.AT_ONCE", 1000)
+    place, alive, most = RealFiles(), 0, 0
+
+    class Piece(bytearray):
+        def __init__(self) -> None:
+            nonlocal alive, most
+            super().__init__(b"x" * 600)
+            alive += 1
+            most = max(most, alive)
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    place.write_atomic(f"{tmp_path}/whole", (Piece() for _ in range(100)))
+    assert place.read(f"{tmp_path}/whole") == b"x" * 60_000
+    assert most <= 4
+
+
+def test_what_fails_to_be_made_leaves_what_was_there(tmp_path: Path) -> None:
+    place, path = RealFiles(), f"{tmp_path}/whole"
+    place.write_atomic(path, [b"old"])
+
+    def broken():
+        yield b"new" * 1_000_000
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        place.write_atomic(path, broken())
+    assert place.read(path) == b"old" and place.list(str(tmp_path)) == ["whole"]

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 
 from dsms import Engine
 from dsms.errors import DsmsError, UsageError
-from dsms.storage import frozen
-from dsms.storage.frozen import LEGACY, VERSION, thaw
+from dsms.storage import frozen, packed
+from dsms.storage.frozen import thaw
+from dsms.storage.packed import LEGACY, VERSION
 from tests.effort import effort
 from tests.folders import story
 from tests.folders.play import play
@@ -28,13 +30,11 @@ OUTSIDE: dict[str, Any] = {"settings": None}
 
 def forged(body: bytes, version: int, buffers: tuple[bytes, ...] = ()) -> bytes:
     """A file that says what it likes, with checksums that fit."""
-    known, frozen.VERSION = frozen.VERSION, version
+    known, packed.VERSION = packed.VERSION, version
     try:
-        return b"".join(
-            map(bytes, frozen._written(map(frozen._packed, (body, *map(memoryview, buffers)))))
-        )
+        return b"".join(packed.written((body, *buffers), 1 + len(buffers)))
     finally:
-        frozen.VERSION = known
+        packed.VERSION = known
 
 
 class Call:
@@ -120,8 +120,19 @@ def test_nonsense_is_told(body: bytes, version: int) -> None:
 
 def test_more_than_can_be_packed_is_not_unpacked() -> None:
     data = bytearray(pa.compress(b"x" * 1000, codec="lz4", asbytes=True))
+    check = xxhash.xxh3_64_intdigest(data)
     with pytest.raises(ValueError, match="can't hold"):
-        frozen._blobs(memoryview(data), [(len(data), 1 << 40, 0)])
+        packed._blobs(memoryview(data), [(len(data), 1 << 40, check)])
+
+
+def test_a_part_is_no_longer_than_its_pieces() -> None:
+    pieces = packed.pack(b"x" * 1000).pieces
+    for size in (0, 999, 1001, packed.PIECE, packed.PIECE + 1000, 1 << 60):
+        data = b"".join((size.to_bytes(8, "little"), *pieces[1:]))
+        if size:
+            with pytest.raises(ValueError, match="not what was written"):
+                packed._parts(memoryview(data), 1)
+    assert packed._parts(memoryview(b"".join(pieces)), 1) == [b"x" * 1000]
 
 
 def test_arrow_arrays_of_a_file_are_checked() -> None:
@@ -142,7 +153,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, tuple[bytes,
     play(engine, story.BEFORE[:40])
     assert engine.saver is not None
     data = b"".join(map(bytes, engine.saver.checkpointer.copy()()))
-    _, blobs = frozen._unpacked(memoryview(data), "here")
+    _, blobs = packed.unpacked(memoryview(data), "here")
     engine.close()
     return bytes(blobs[0]), tuple(map(bytes, blobs[1:]))
 

@@ -16,7 +16,7 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_many,
 from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
 from dsms.state.vec import Vec
-from dsms.storage import forms, layout
+from dsms.storage import forms, layout, packed
 from dsms.storage.frozen import copy, freeze, thaw
 from dsms.storage.layout import LayoutError, by_tag
 
@@ -64,6 +64,56 @@ def test_slices_of_arrow_arrays_leave_the_rest_behind():
         "text 5",
         "text 6",
     ]
+
+
+def strange(kind: pa.DataType, n: int = 40) -> pa.Array:
+    """Some of the values NULL, texts of all lengths."""
+    numbers = [None if i % 7 == 3 else i for i in range(n)]
+    if pa.types.is_boolean(kind):
+        return pa.array([None if i is None else i % 3 == 0 for i in numbers])
+    if pa.types.is_string(kind) or pa.types.is_binary(kind) or kind == pa.large_string():
+        return pa.array([None if i is None else "é" * (i % 5) for i in numbers]).cast(kind)
+    return pa.array(numbers).cast(kind)
+
+
+KINDS = (pa.int64(), pa.float64(), pa.bool_(), pa.int8(), pa.timestamp("us"), pa.null(),
+         pa.decimal128(38, 9), pa.string(), pa.binary(), pa.large_string())  # a list  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("first, n", [(0, 40), (0, 8), (3, 20), (8, 9), (17, 0), (40, 0), (39, 1)])
+def test_slices_of_all_kinds_come_back(kind: pa.DataType, first: int, n: int) -> None:
+    array = (pa.nulls(40) if kind == pa.null() else strange(kind)).slice(first, n)
+    (back,) = again([array])
+    back.validate(full=True)
+    assert back.equals(array) and back.null_count == array.null_count
+    (twice,) = again([pa.concat_arrays([back, back]).slice(n)])
+    assert twice.equals(array)
+
+
+def test_arrays_without_values_come_back() -> None:
+    for kind in KINDS:
+        for array in (pa.array([], kind), pa.nulls(9, kind), pa.nulls(0, kind)):
+            assert again([array])[0].equals(array), kind
+
+
+def test_columns_of_arrow_never_change_and_are_not_copied() -> None:
+    texts = pa.array(["x" * 1000] * 1000)
+    packing = copy([texts, texts.slice(500), np.arange(1000)], {})
+    assert 8_000 <= packing.held < 16_000  # the numbers, the places of a slice, what is said
+    whole, half, _ = thaw(b"".join(packing()), {}, lambda r: None, "a file")
+    assert packing.held == 0 and not packing.parts
+    assert whole.equals(texts) and half.equals(texts.slice(500))
+
+
+@pytest.mark.parametrize("piece", [1, 600, 1000, 8000, 1 << 20])
+def test_large_parts_are_written_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "PIECE", piece)
+    state = {"a": np.arange(1000), "b": pa.array(["text"] * 1000), "c": np.empty(0), "d": b"few"}
+    pieces = list(copy(state, {}, most=0)())
+    back = thaw(b"".join(pieces), {}, lambda r: None, "a file")
+    assert back["a"].tolist() == list(range(1000)) and back["b"].equals(state["b"])
+    assert len(back["c"]) == 0 and back["d"] == b"few"
 
 
 def test_compiled_expressions_are_compiled_again():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dsms.engine import Engine
-from dsms.storage import frozen
+from dsms.storage import packed
 from dsms.storage.layout import Gone, by_place, by_tag, kind_of
 from tests.folders import story
 from tests.folders.play import play
@@ -26,7 +26,7 @@ LAYOUT = Path(__file__).parent / "golden" / "state_layout.txt"
 def layout() -> str:
     """A line for each stored class."""
     lines = [f"{s.tag} {s.version}: {_made_of(kind_of(s))}" for s in by_tag().values()]
-    return "\n".join([f"encoding {frozen.VERSION}", *sorted(lines), ""])
+    return "\n".join([f"encoding {packed.VERSION}", *sorted(lines), ""])
 
 
 def _made_of(kind: object) -> str:
@@ -47,7 +47,7 @@ def test_what_checkpoints_are_made_of_is_what_was_agreed() -> None:
 
 def test_tags_are_never_taken_away() -> None:
     """What a folder of any version may hold."""
-    legacy = Path(frozen.__file__).with_name("legacy.txt").read_text(encoding="utf-8").splitlines()
+    legacy = Path(packed.__file__).with_name("legacy.txt").read_text(encoding="utf-8").splitlines()
     assert {line.split()[1] for line in legacy if not line.startswith("#")} <= set(by_tag())
 
 

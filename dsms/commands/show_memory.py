@@ -53,3 +53,5 @@ def held(runtime: Runtime) -> Iterator[MemoryLine]:
         waiting = sum(reader.pending_bytes for reader in query.readers)
         if waiting:
             yield MemoryLine("subscribers", query.name, waiting)
+    if runtime.durable is not None and runtime.durable.packing.held:
+        yield MemoryLine("checkpoint", None, runtime.durable.packing.held)

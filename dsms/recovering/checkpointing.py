@@ -17,7 +17,8 @@ from dsms.running.runtime import Runtime
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import Checkpoint, path_of
 from dsms.storage.durable import Durable
-from dsms.storage.frozen import COPIED, Packing, copy
+from dsms.storage.frozen import COPIED, copy
+from dsms.storage.packed import Packing
 
 LOG = logging.getLogger(__name__)
 STATEMENTS = 2000  # of which a checkpoint saves the repetition
@@ -88,14 +89,20 @@ class Checkpointer:
         over = self.engine.runtime.settings.pause
         if later and over is not None:
             settle(self.engine.runtime)
-            self.copying = Stretches(lambda rest: self.copy(COPIED, rest), over)
+            most = self._room()
+            self.copying = Stretches(lambda rest: self.copy(most, rest), over)
             self.copy_on()
             return True
         try:
-            packing = self.copy(COPIED if later else 0, recents=wait)
+            packing = self.copy(self._room() if later else 0, recents=wait)
         except DsmsError as error:
             return self._failed(error)
         return self._save(packing, later)
+
+    def _room(self) -> int:
+        """Bytes of state that may be there twice while a checkpoint is written."""
+        memory = self.engine.runtime.settings.memory
+        return COPIED if memory is None else memory.bound(COPIED)
 
     def copy_on(self) -> bool:
         """Copy on for a stretch; False if there is nothing to be copied any more."""
@@ -131,10 +138,8 @@ class Checkpointer:
             return self._failed(error)
 
         def save() -> int:
-            state = packing()
             durable.sync_segments(segments)
-            durable.checkpoints.save(made, state)
-            return sum(len(b) for b in state)
+            return durable.checkpoints.save(made, packing())
 
         if later and durable.background is not None:
             self.saving = durable.background.submit(save)
@@ -149,7 +154,7 @@ class Checkpointer:
     def finished(self) -> bool:
         """The checkpoint is written, or was not: forget what is not needed any more."""
         assert self.saving is not None
-        saving, self.saving = self.saving, None
+        saving, self.saving, self.durable.packing = self.saving, None, Packing()
         try:
             self.size = saving.result()
             self.catalog.set("checkpointed", True)
@@ -162,6 +167,7 @@ class Checkpointer:
         return True
 
     def _failed(self, error: DsmsError) -> bool:
+        self.durable.packing = Packing()
         self.trouble = error
         self.failures += 1
         if self.failures == 1:
@@ -190,7 +196,8 @@ class Checkpointer:
                 "writers": engine.writers,
                 "recents": engine.runtime.recents.streams if recents else {},
             }
-            packing = copy(state, self.outside(), self.durable.refer, most, rest)
+            packing = self.durable.packing = Packing()
+            copy(state, self.outside(), self.durable.refer, most, rest, packing)
         engine.runtime.recents.changed &= not recents
         return packing
 

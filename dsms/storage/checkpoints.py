@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -91,16 +91,17 @@ class Checkpoints:
         except DsmsError as error:
             raise ValueError(error.message) from None
 
-    def save(self, made: Checkpoint, state: Sequence[Any]) -> None:
-        """Write a checkpoint down and make it the newest."""
-        lsn = made.lsn
-        made = replace(made, digest=_digest(state))
-        self.files.write_atomic(f"{self.folder}/{made.path}", state)
+    def save(self, made: Checkpoint, state: Iterable[Any]) -> int:
+        """Write a checkpoint down and make it the newest; the bytes of its state."""
+        lsn, seen = made.lsn, _Seen()
+        self.files.write_atomic(f"{self.folder}/{made.path}", seen.of(state))
+        made = replace(made, digest=seen.digest.hexdigest())
         kept = (*[c for c in self.kept if c.lsn != lsn], made)[-KEPT:]
         body = [asdict(c) | {"segments": list(c.segments)} for c in kept]
         text = json.dumps({"version": VERSION, "checkpoints": body, "crc": _crc(body)})
         self.files.write_atomic(f"{self.folder}/{MANIFEST}", [text.encode()])
         self.kept = kept
+        return seen.bytes
 
     def states(self) -> list[tuple[Checkpoint, Any | DsmsError]]:
         """What can be read of the checkpoints, newest first: their bytes, or what is wrong."""
@@ -115,7 +116,7 @@ class Checkpoints:
     def _state(self, checkpoint: Checkpoint) -> Any:
         path = f"{self.folder}/{checkpoint.path}"
         state = self.files.map(path)
-        if checkpoint.digest and _digest([state]) != checkpoint.digest:
+        if checkpoint.digest and xxhash.xxh3_128(state).hexdigest() != checkpoint.digest:
             why = (
                 f"the state in {path} is damaged or another's: it is not what the manifest says "
                 "was written"
@@ -152,11 +153,19 @@ def path_of(lsn: int) -> str:
     return f"checkpoint-{lsn:020d}.state"
 
 
-def _digest(buffers: Sequence[Any]) -> str:
-    found = xxhash.xxh3_128()
-    for buffer in buffers:
-        found.update(buffer)
-    return found.hexdigest()
+@dataclass(slots=True)
+class _Seen:
+    """What has been written of a state."""
+
+    bytes: int = 0
+    digest: Any = field(default_factory=xxhash.xxh3_128)
+
+    def of(self, buffers: Iterable[Any]) -> Iterator[Any]:
+        """The buffers, as they are asked for."""
+        for buffer in buffers:
+            self.digest.update(buffer)
+            self.bytes += memoryview(buffer).nbytes
+            yield buffer
 
 
 def _crc(body: Any) -> int:

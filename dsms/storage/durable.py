@@ -27,6 +27,7 @@ from dsms.state.ring import Ring, SubWindow, batch_bytes
 from dsms.storage.checkpoints import Checkpoints
 from dsms.storage.files import Files
 from dsms.storage.journal import Journal, stream_of
+from dsms.storage.packed import Packing
 from dsms.storage.segments import load, seal
 
 # bytes from which a sub-window gets a file of its own; smaller ones are part of checkpoints
@@ -37,6 +38,7 @@ SEALED = 1 << 16
 class Durable:
     """schemas  of the streams, by key
     lost     sealed sub-windows that could not be read, and why, by stream
+    packing  what waits to be written of a checkpoint
     """
 
     files: Files
@@ -46,6 +48,7 @@ class Durable:
     schemas: dict[str, Schema] = field(default_factory=dict)
     least: int = SEALED
     lost: list[tuple[str, DsmsError]] = field(default_factory=list)
+    packing: Packing = field(default_factory=Packing)
     # segments that the checkpoint being written refers to
     referred: set[str] = field(default_factory=set)
     background: Executor | None = None  # what seals; None: the thread that closes a sub-window

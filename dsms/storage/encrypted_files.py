@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,9 +117,8 @@ class EncryptedFiles:
             what = f"{path} is damaged: it is not what was written there with this key"
             raise UsageError(code, what, hint=HINT) from None
 
-    def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
-        pieces = list(encrypted(self.key, self._name(path), buffers))
-        self.files.write_atomic(path, pieces, sync)
+    def write_atomic(self, path: str, buffers: Iterable[Any], sync: bool = True) -> None:
+        self.files.write_atomic(path, encrypted(self.key, self._name(path), buffers), sync)
 
     def remove(self, path: str) -> None:
         self.files.remove(path)

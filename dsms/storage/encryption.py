@@ -18,7 +18,7 @@ Nonces must never come twice under one key:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,7 +109,7 @@ def _library() -> tuple[Any, type[Exception]]:
 # -- whole files -----------------------------------------------------------------------------------
 
 
-def encrypted(key: FolderKey, name: str, buffers: Sequence[Any]) -> Iterator[bytes]:
+def encrypted(key: FolderKey, name: str, buffers: Iterable[Any]) -> Iterator[bytes]:
     """A file of that name which holds the buffers: its bytes, piece by piece."""
     salt = os.urandom(SALT)
     secret = key.secret(f"file {name}", salt)
@@ -143,7 +143,7 @@ def _counted(number: int, last: bool) -> bytes:
     return (2 * number + last).to_bytes(NONCE, "little")
 
 
-def _chunks(buffers: Sequence[Any]) -> Iterator[bytes | memoryview]:
+def _chunks(buffers: Iterable[Any]) -> Iterator[bytes | memoryview]:
     """The buffers cut anew: each chunk is full but the last one, which may be empty."""
     parts: list[memoryview] = []
     room = CHUNK

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,6 +39,7 @@ CODES = {
     errno.ENFILE: ("DS552", "too many files are open", "raise the system's limit (`fs.file-max`)"),
     errno.ENOENT: ("DS553", "it is missing", "restore the data directory from a backup"),
 }
+AT_ONCE = 1 << 20  # bytes that are gathered before they are written
 OTHER = ("DS552", "reading or writing it failed", "check the disk, then start again")
 
 
@@ -82,9 +83,9 @@ class Files(Protocol):
         """The contents, mapped into memory."""
         ...
 
-    def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
+    def write_atomic(self, path: str, buffers: Iterable[Any], sync: bool = True) -> None:
         """The whole file, or nothing of it: the old one stands until the new one is complete (and,
-        `sync`, on the disk)."""
+        `sync`, on the disk).  Buffers are asked for as they are written."""
         ...
 
     def remove(self, path: str) -> None: ...
@@ -179,7 +180,7 @@ class RealFiles:
             with pa.memory_map(path, "r") as file:
                 return file.read_buffer()
 
-    def write_atomic(self, path: str, buffers: Sequence[Any], sync: bool = True) -> None:
+    def write_atomic(self, path: str, buffers: Iterable[Any], sync: bool = True) -> None:
         part = f"{path}.part"
         try:
             with explained(path):
@@ -187,7 +188,8 @@ class RealFiles:
                     os.remove(part)
             out = self.append(part)
             try:
-                out.write(buffers)
+                for some in _gathered(buffers):
+                    out.write(some)
                 if sync:
                     out.sync()
             finally:
@@ -242,6 +244,18 @@ class RealFiles:
 
     def sync_folder(self, folder: str) -> None:
         self.sync_contents(folder)
+
+
+def _gathered(buffers: Iterable[Any]) -> Iterator[list[Any]]:
+    """Small ones together, so that each call of the system has something to do."""
+    some, size = list[Any](), 0
+    for buffer in buffers:
+        some.append(buffer)
+        size += memoryview(buffer).nbytes
+        if size >= AT_ONCE:
+            yield some
+            some, size = [], 0
+    yield some
 
 
 def _make_private(folder: str) -> None:

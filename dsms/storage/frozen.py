@@ -6,19 +6,16 @@ What is written is data: numbers, texts, arrays, and objects as a tag with named
 `dsms.storage.forms`: nothing but registered classes is ever built of a file, and nothing that it
 says is executed.  Objects that belong to the process (settings, connections) travel as a name
 which the process that reads the state resolves to its own object.  NumPy and Arrow buffers go
-beside it (PEP 574), compressed, since state keeps room to grow.
+beside it (PEP 574), compressed, since state keeps room to grow (`dsms.storage.packed`).
 """
 
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import struct
-import sys
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -29,26 +26,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.storage import forms, layout
+from dsms.storage.arrow_cuts import cut
 from dsms.storage.forms import FORMS
 from dsms.storage.layout import LayoutError, Shapes, by_place, kind_of
+from dsms.storage.packed import LEGACY, Packing, pack, unpacked
 
-MAGIC = b"dsmsST01"
-VERSION = 5  # of the encoding; what objects are made of has versions of its own (`stored.txt`)
-LEGACY = 4  # pickles that name modules
-SMALL = 512  # bytes up to which a buffer is not compressed
 COPIED = 256 << 20  # bytes of state that may be there twice while a checkpoint is written
 STRETCH = 8 << 20  # bytes that are copied in one go
 MET = 64  # objects that are written in one go
-MOST = 255  # to one: what LZ4 can make of data at most
-_HEAD = struct.Struct("<8sIQ")  # magic, length and checksum of the table of contents
 
 Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
-Packing = Callable[[], list[Any]]
 # never outside, nor kept elsewhere
 PLAIN = frozenset((str, int, float, bool, type(None), bytes, tuple, list, dict))
 WRONG = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, LookupError, ValueError,
@@ -62,7 +53,7 @@ def freeze(state: Any, outside: Names, refer: Refer = lambda o: None) -> list[An
     outside  objects that are not part of the state, by name
     refer    gives a (plain) reference for an object that is kept elsewhere, None for all others
     Raises InternalError DS931 where something in the state can't be written down."""
-    return copy(state, outside, refer, 0)()
+    return list(copy(state, outside, refer, 0)())
 
 
 def copy(
@@ -71,17 +62,41 @@ def copy(
     refer: Refer = lambda o: None,
     most: int = COPIED,
     rest: Callable[[], None] = lambda: None,
+    into: Packing | None = None,
 ) -> Packing:
     """`freeze` in two steps: the state may change once this has returned, and any thread may call
     what is returned, once, for the buffers.  `most` bytes are copied; what is beyond is compressed
-    at once, which takes longer but less memory.  `rest` is called between two stretches of work,
-    and may take its time, in which the state does not change."""
-    kept: list[bytes | bytearray | Packed] = []
-    for blob in _blobs_of(state, outside, refer, rest):
-        most -= blob.nbytes
-        kept.append(_copied(blob, rest) if most >= 0 else _packed(blob))
-        rest()
-    return partial(_pack_all, kept)
+    at once, which takes longer but less memory.  Arrow's buffers never change: they are held.
+    `rest` is called between two stretches of work, and may take its time, in which the state does
+    not change.  `into`: what is filled, so that others can see how much it holds."""
+    packing = Packing() if into is None else into
+    packing.room = most
+    out = io.BytesIO()
+    names = {id(o): name for name, o in outside.items()}
+    try:
+        _Writer(out, names, refer, lambda part: _take(part, packing, rest), rest).dump(state)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise InternalError(
+            "DS931", f"the state can't be written down: {error}", hint="please report this"
+        ) from error
+    said = out.getvalue()
+    packing.put(said, len(said), 0)
+    return packing
+
+
+def _take(part: pickle.PickleBuffer, packing: Packing, rest: Callable[[], None]) -> None:
+    """One buffer of the state's own memory, which changes with it unless it is Arrow's."""
+    blob = part.raw()
+    if isinstance(blob.obj, pa.Buffer):
+        packing.put(blob, 0)
+        return
+    packing.room -= blob.nbytes
+    if packing.room >= 0:
+        packing.put(_copied(blob, rest), blob.nbytes)
+    else:
+        packed = pack(blob)
+        packing.put(packed, packed.nbytes)
+    rest()
 
 
 def _copied(blob: memoryview, rest: Callable[[], None]) -> bytes | bytearray:
@@ -94,29 +109,13 @@ def _copied(blob: memoryview, rest: Callable[[], None]) -> bytes | bytearray:
     return out
 
 
-def _blobs_of(
-    state: Any, outside: Names, refer: Refer, rest: Callable[[], None]
-) -> list[memoryview]:
-    """The state's own memory, which changes with it."""
-    parts: list[pickle.PickleBuffer] = []
-    out = io.BytesIO()
-    names = {id(o): name for name, o in outside.items()}
-    try:
-        _Writer(out, names, refer, parts.append, rest).dump(state)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise InternalError(
-            "DS931", f"the state can't be written down: {error}", hint="please report this"
-        ) from error
-    return [memoryview(out.getbuffer()), *(p.raw() for p in parts)]
-
-
 def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path | str) -> Any:
     """The state again, with the caller's own objects `outside`; `resolve` gives the object of a
     reference.
 
     Raises UsageError DS545 naming `where` if it is damaged, DS546 if it holds what this version
     does not know."""
-    version, blobs = _unpacked(memoryview(data), where)
+    version, blobs = unpacked(memoryview(data), where)
     reader: Any = _Reader
     if version == LEGACY:
         from dsms.storage.legacy import LegacyReader as reader
@@ -236,12 +235,11 @@ def _arrow(obj: Any) -> Any:
             return forms.arrow_schema, tuple((f.name, f.type, f.nullable) for f in obj)
         case pa.RecordBatch():
             return forms.arrow_columns, (obj.schema, obj.num_rows, *obj.columns)
-    if obj.get_total_buffer_size() > obj.nbytes + SMALL:
-        obj = pa.concat_arrays([obj])
     if obj.type.num_fields or pa.types.is_dictionary(obj.type):
         raise pickle.PicklingError(f"columns of type {obj.type} are not written down")
-    buffers = [None if b is None else pickle.PickleBuffer(b) for b in obj.buffers()]
-    return forms.arrow_array, (obj.type, len(obj), obj.null_count, obj.offset, *buffers)
+    offset, buffers = cut(obj)
+    parts = [None if b is None else pickle.PickleBuffer(b) for b in buffers]
+    return forms.arrow_array, (obj.type, len(obj), obj.null_count, offset, *parts)
 
 
 def _function(found: Any) -> str:
@@ -273,87 +271,3 @@ class _Reader(pickle.Unpickler):
 
 def _plain(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-# ---------------------------------------------------------------- bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A part as it is written: its bytes, and how many it was made of."""
-
-    data: bytes
-    size: int
-
-
-def _packed(blob: bytes | bytearray | memoryview) -> Packed:
-    size = blob.nbytes if isinstance(blob, memoryview) else len(blob)
-    return Packed(
-        bytes(blob) if size <= SMALL else pa.compress(blob, codec="lz4", asbytes=True), size
-    )
-
-
-def _pack_all(kept: list[bytes | bytearray | Packed]) -> list[Any]:
-    """Each copy is let go of when it is compressed."""
-    for k, part in enumerate(kept):
-        if isinstance(part, bytes | bytearray):
-            kept[k] = _packed(part)
-    return _written(part for part in kept if isinstance(part, Packed))
-
-
-def _written(parts: Iterable[Packed]) -> list[Any]:
-    """The table of contents, and the parts."""
-    stored, sizes = [], []
-    for part in parts:
-        stored.append(part.data)
-        sizes.append((len(part.data), part.size, xxhash.xxh3_64_intdigest(part.data)))
-    table = {"version": VERSION, "python": sys.version_info[:2], "blobs": sizes}
-    head = json.dumps(table).encode()
-    return [_HEAD.pack(MAGIC, len(head), xxhash.xxh3_64_intdigest(head)), head, *stored]
-
-
-def _unpacked(data: memoryview, where: Path | str) -> tuple[int, list[bytearray]]:
-    """(version of the encoding, the parts)."""
-    try:
-        magic, length, crc = _HEAD.unpack_from(data)
-        head = bytes(data[_HEAD.size : _HEAD.size + length])
-        if magic != MAGIC or xxhash.xxh3_64_intdigest(head) != crc:
-            raise ValueError("its head is not what was written")
-        table = json.loads(head)
-        if table["version"] not in (LEGACY, VERSION):
-            raise UsageError(
-                "DS546",
-                f"the state in {where} was written by another version of dsms "
-                f"(layout {table['version']}; {LEGACY} and {VERSION} are known)",
-                hint="start the version that wrote it, or a newer one",
-            )
-        blobs = _blobs(data[_HEAD.size + length :], table["blobs"])
-        if not blobs:
-            raise ValueError("it is empty")
-        return table["version"], blobs
-    except (
-        struct.error,
-        ValueError,
-        LookupError,
-        TypeError,
-        pa.ArrowException,
-        MemoryError,
-    ) as error:
-        raise UsageError(
-            "DS545", f"the state in {where} is damaged: {error}", hint="restore it from a backup"
-        ) from None
-
-
-def _blobs(data: memoryview, sizes: Sequence[tuple[int, int, int]]) -> list[bytearray]:
-    out, at = [], 0
-    for stored, size, crc in sizes:
-        part = data[at : at + stored]
-        if size > SMALL and not 0 <= size <= MOST * stored + SMALL:
-            raise ValueError(f"a part of it at byte {at} can't hold what it is said to")
-        if len(part) != stored or xxhash.xxh3_64_intdigest(part) != crc:
-            raise ValueError(f"a part of it at byte {at} is not what was written")
-        at += stored
-        out.append(
-            bytearray(part) if size <= SMALL else bytearray(pa.decompress(part, size, codec="lz4"))
-        )
-    return out

@@ -21,10 +21,12 @@ from contextlib import contextmanager
 from dsms.api import Cancel
 from dsms.errors import UsageError
 from dsms.sessions import MemoryLine
+from dsms_server.freed import WORTH, Freed
 from dsms_server.parties import Peer
 
 LEAST = 8 << 20  # bytes with which a plan can be run at all
 SELDOM = 100  # a look at what the engine holds may take one in so many seconds
+SHARE = 16  # ... but there is one when one in so many bytes of the budget may have come or gone
 
 
 class Memory:
@@ -38,7 +40,10 @@ class Memory:
         self._lent: dict[Cancel, int] = {}
         self._engine: Counter[str] = Counter()
         self.requests = self.replies = 0  # kept by the server
+        self.arrived = 0  # bytes of rows since the last look; kept by the server
         self._next_look = 0.0
+        self._worth = WORTH if limit is None else min(WORTH, limit // SHARE)
+        self._freed = Freed(self._worth)
 
     # -- what there is -----------------------------------------------------------------------------
 
@@ -63,8 +68,9 @@ class Memory:
         return {**self._engine, **own}
 
     def is_due(self, now: float) -> bool:
-        """Whether the last look at what the engine holds is long enough ago."""
-        return now >= self._next_look
+        """Whether the last look at what the engine holds is long enough ago, or much has come
+        since."""
+        return now >= self._next_look or self.arrived >= self._worth
 
     def look(self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]) -> None:
         """Ask the engine, in its thread, what it holds."""
@@ -72,7 +78,8 @@ class Memory:
         found: Counter[str] = Counter()
         for line in held():
             found[line.part] += line.bytes
-        self._engine = found
+        self._engine, self.arrived = found, 0
+        self._freed.look(found.total())
         took = elapsed() - began
         self._next_look = began + max(1.0, SELDOM * took)
 

@@ -69,6 +69,8 @@ class Host(Protocol):
 class Ledger(Protocol):
     """As `dsms_server.memory.Memory` says."""
 
+    arrived: int
+
     def check(self, what: str) -> None: ...
 
     def bound(self, size: int) -> int: ...

@@ -16,6 +16,7 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.sessions import MemoryLine
 from dsms_server.config import Config
+from dsms_server.freed import Freed, to_the_system
 from dsms_server.machine import default_share
 from dsms_server.memory import LEAST, Memory
 from dsms_server.serve import make_engine
@@ -258,3 +259,40 @@ def test_what_nobody_has_asked_to_keep_gives_way(serve):
         said = peer.ask("execute", sql="SELECT COUNT(*) AS n FROM s")
         (answer,) = said["results"]
         assert answer["since"] > 0
+
+
+def test_much_that_is_let_go_of_goes_back_to_the_system_once() -> None:
+    given: list[int] = []
+    freed = Freed(100, lambda: given.append(1))
+    for held in (50, 140, 60, 41):  # 99 fewer than there were
+        freed.look(held)
+    assert not given
+    for held in (40, 30, 20):
+        freed.look(held)
+    assert given == [1]
+    for held in (120, 20):
+        freed.look(held)
+    assert given == [1, 1]
+    to_the_system()
+
+
+def test_much_that_has_come_is_a_reason_to_look() -> None:
+    memory = Memory(1600, lambda: ())
+    memory.look(lambda: (), lambda: 5.0)
+    assert not memory.is_due(5.1) and memory.is_due(6.1)
+    memory.arrived += 99
+    assert not memory.is_due(5.1)
+    memory.arrived += 1
+    assert memory.is_due(5.1)
+    memory.look(lambda: (), lambda: 5.0)
+    assert not memory.is_due(5.1)
+
+
+def test_rows_that_come_are_counted_until_the_next_look(running: Running) -> None:
+    running.on_loop(lambda: setattr(running.server.memory, "_next_look", float("inf")))
+    with running.peer() as peer:
+        fill(peer, 0, 500)
+        assert 500_000 < running.server.memory.arrived < running.server.memory.limit // 16
+        fill(peer, 500, 2000)
+        wait_until(lambda: not running.server.memory.is_due(1e-9), "a look at what is held")
+        assert {line[1] for line in shown(peer, "streams")} == {"s"}

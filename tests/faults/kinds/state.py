@@ -18,7 +18,7 @@ from unittest.mock import MagicMock
 
 from dsms import Engine
 from dsms.errors import DsmsError
-from dsms.storage import checkpoints, frozen
+from dsms.storage import checkpoints, packed
 from dsms.storage import log as logs
 from dsms.storage.archive.manifest import read_manifest
 from dsms.storage.catalog import CatalogStore
@@ -126,7 +126,9 @@ class Victim:
 
     def _body(self, data: bytes) -> None:
         """What a state says, behind checksums that fit."""
-        written = frozen._written((frozen._packed(data), *_packed_buffers()))
+        written = packed.written(
+            (packed.pack(data), *_packed_buffers()), 1 + len(_packed_buffers())
+        )
         thaw(b"".join(map(bytes, written)), outside(), lambda reference: None, "a file")
 
     def _log(self, data: bytes) -> str | None:
@@ -192,13 +194,13 @@ def _another(rng: Random, value: Any) -> Any:
 @cache
 def _parts() -> list[bytes]:
     """What a state says, and its buffers."""
-    _, blobs = frozen._unpacked(memoryview(seeds()["state"][0]), "here")
+    _, blobs = packed.unpacked(memoryview(seeds()["state"][0]), "here")
     return list(map(bytes, blobs))
 
 
 @cache
-def _packed_buffers() -> list[frozen.Packed]:
-    return list(map(frozen._packed, _parts()[1:]))
+def _packed_buffers() -> list[packed.Packed]:
+    return list(map(packed.pack, _parts()[1:]))
 
 
 def _fitting(data: bytes, kind: str) -> bytes:
