@@ -146,7 +146,7 @@ def test_a_cover_keeps_its_feeds_when_their_queries_are_dropped() -> None:
     both.drop()
     again.drop()
     shared = engine.runtime.shared
-    assert not shared.groups["s"] and not shared.spaces and not shared.alike
+    assert not shared.groups and not shared.spaces and not shared.alike
 
 
 def test_a_cover_outlives_a_restart(tmp_path: Path) -> None:

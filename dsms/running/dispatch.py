@@ -169,7 +169,10 @@ class Dispatch:
             return
         if key not in self.places:
             for stream in query.reads:
-                self.others.get(stream, {}).pop(number, None)
+                own = self.others.get(stream, {})
+                own.pop(number, None)
+                if not own:
+                    self.others.pop(stream, None)
             return
         looked, slot = self.places.pop(key)
         looked.drop(slot)

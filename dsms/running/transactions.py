@@ -119,6 +119,7 @@ class Transactions:
 
     def _commit(self, reading: ReadTransaction) -> None:
         self._readings.pop(reading.id, None)
+        self._let_go(reading)
         try:
             reading.commit()
         except Exception as error:
@@ -138,7 +139,16 @@ class Transactions:
         if self._readings.pop(reading.id, None) is None:
             return False
         self._scheduler.give_up(reading.id)
+        self._let_go(reading)
         return True
+
+    def _let_go(self, reading: ReadTransaction) -> None:
+        """It has ended: rings that nobody reads now need not be known, and their streams may be
+        dropped, which takes their rows along."""
+        for stream in reading.rings:
+            if not self._in_use(stream):
+                self._declared.pop(stream, None)
+                self._scheduler.drop(stream)
 
     def _enter(self, reading: ReadTransaction) -> None:
         wanted = _wanted(reading, self._rings)
@@ -187,6 +197,7 @@ class Transactions:
         for reading in readings:
             if self._readings.pop(reading.id, None) is not None:
                 self._scheduler.give_up(reading.id)
+                self._let_go(reading)
         for reading in readings:
             self._restarted(reading)
             try:

@@ -323,16 +323,23 @@ class Registry:
             else:
                 feed.space.feeds = [f for f in feed.space.feeds if f is not feed]
         if not kept:
-            self.groups[stream] = [g for g in self.groups[stream] if g is not group]
+            self._without(stream, group)
             self.spaces = [s for s in self.spaces if s.feeds]
         elif len(kept) < len(group.feed.feeds):
             group.feed = kept[0] if len(kept) == 1 else FeedSet(kept)
 
     def expel(self, group: Group) -> None:
         """The group can't go on: it gets no rows and no members any more."""
-        for groups in self.groups.values():
-            groups[:] = [g for g in groups if g is not group]
+        for stream in list(self.groups):
+            self._without(stream, group)
         self.joins.groups = [g for g in self.joins.groups if g is not group]
+
+    def _without(self, stream: str, group: Group) -> None:
+        kept = [g for g in self.groups.get(stream, ()) if g is not group]
+        if kept:
+            self.groups[stream] = kept
+        else:
+            self.groups.pop(stream, None)
 
     def _forget(self, member: Member) -> None:
         everywhere = (m for g in self.groups.get(member.request.stream, ()) for m in g.members)

@@ -205,6 +205,7 @@ class Journal:
                 with suppress(DsmsError):
                     log.sync()
                 log.close()
+                self.open.gone(log)
 
     def damage(self, stream: str, damage: Damage) -> None:
         """The stream refuses rows from now on."""

@@ -38,6 +38,10 @@ class OpenLogs:
         self._streams[log] = stream
         self._streams.move_to_end(log)
 
+    def gone(self, log: LogWriter) -> None:
+        """No more records come."""
+        self._streams.pop(log, None)
+
     def make_room(self, sync: Callable[[str, LogWriter], None]) -> None:
         """Let go of logs until one more may be open; `sync` brings a stream's log to the disk, or
         notes why it can't (then it stays open: its stream takes no rows, and it goes with the next

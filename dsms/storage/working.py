@@ -23,6 +23,7 @@ from dsms.storage.encryption import NotAuthentic, Secret
 PAGE = 4096
 HALF = PAGE // 2
 TWICE = 2
+KNOWN = 4096  # names that are kept as they are written
 LONGEST = 1024  # bytes of a name in an encrypted folder
 
 
@@ -75,6 +76,8 @@ class AtWork:
     def query(self, name: str) -> None:
         """That query is about to move."""
         if name not in self._names:
+            if len(self._names) >= KNOWN:
+                self._names.clear()  # most of them may be gone
             most = HALF - 1 if self.cover is None else LONGEST
             self._names[name] = self._covered(name.encode()[:most])
         self._note(HALF, self._names[name])
