@@ -12,7 +12,7 @@ from dsms_client.visible import prose
 
 
 def inferred_job(job: LoadJob, time: str | None) -> tuple[LoadJob, Inferred]:
-    """The job with what its first file says of columns and options.  Raises DS530, DS533."""
+    """The job with what its first file says of columns and options.  Raises DS530, DS532, DS533."""
     source = FileSource(job.paths[0], job.options)
     inferred = infer(source, job.renamed, time)
     return replace(job, renamed=inferred.renamed, options=inferred.options), inferred

@@ -79,7 +79,8 @@ def infer(
     """Look at the file's beginning.  `renamed`: columns of the stream that are called otherwise in
     the file.  `time`: the column of event time, if it is known.
 
-    Raises DS530 for a file without rows, DS533 for a column that is not there or holds no times."""
+    Raises DS530 for a file without rows, DS532 for columns of one name, DS533 for a
+    column that is not there or holds no times."""
     options = source.options
     notes: list[str] = []
     if source.kind in ("csv", "tsv"):

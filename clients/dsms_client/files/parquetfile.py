@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -35,14 +36,21 @@ def read(
     options: Options,
 ) -> tuple[Mapping, Pieces]:
     """How columns match, and the pieces of at most `rows` rows.  Raises DS503, DS532, DS530."""
-    try:
+    with explained(source):
         file = open_parquet(source)
         mapping = replace(map_columns(file.schema_arrow.names, columns, renamed), options=options)
         check_schema(pa.schema([file.schema_arrow.field(s) for s in mapping.used]))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        raise UsageError("DS530", f"cannot read {source.path} as Parquet: {problem}") from None
     _check_units(file.schema_arrow, mapping)
     return mapping, _pieces(file, source, mapping, rows)
+
+
+@contextmanager
+def explained(source: FileSource) -> Iterator[None]:
+    """What is wrong with the file as DS530."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        raise UsageError("DS530", f"cannot read {source.path} as Parquet: {problem}") from None
 
 
 def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:

@@ -17,6 +17,7 @@ from dsms_client.files.csvfile import one_array
 from dsms_client.files.header import read_header
 from dsms_client.files.open import read
 from dsms_client.files.options import BOM, Options
+from dsms_client.files.pieces import check_apart
 from dsms_client.files.source import FileSource
 from dsms_client.files.text import convert
 
@@ -52,7 +53,7 @@ class _Beginning(FileSource):
 
 
 def sample_of(source: FileSource, options: Options, size: int, rows: int) -> Sample:
-    """Raises DS530."""
+    """Raises DS530, DS532."""
     if source.kind == "parquet":
         return _parquet(source, rows)
     head = source.head(size)
@@ -79,6 +80,7 @@ def sample_of(source: FileSource, options: Options, size: int, rows: int) -> Sam
                 begin, stream, csvfile.BLOCK, delimiter, options, options.names or ()
             )
         names = found.names
+    check_apart(names)
     texts = _texts(begin, names, options, rows)
     return Sample(texts, types, guessed=source.kind in ("csv", "tsv"))
 
@@ -108,6 +110,7 @@ def _json(source: FileSource, head: bytes, rows: int) -> Sample:
         with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(line, parse_int=_Number, parse_float=_Number)
             if isinstance(value, dict):
+                json.dumps(value, ensure_ascii=False).encode()  # halves of characters are rejects
                 objects.append(_flat(value, ""))
     names = list(dict.fromkeys(name for one in objects for name in one))
     sample = Sample({})
@@ -156,11 +159,12 @@ def _flat(value: dict[str, Any], before: str, depth: int = nested.DEPTH) -> dict
 
 
 def _parquet(source: FileSource, rows: int) -> Sample:
-    from dsms_client.files.parquetfile import open_parquet
+    from dsms_client.files.parquetfile import explained, open_parquet
 
     sample = Sample({})
-    with source.guarded(), open_parquet(source) as file:
+    with explained(source), source.guarded(), open_parquet(source) as file:
         schema = file.schema_arrow
+        check_apart(schema.names)
         for one in schema:
             sql = _sql_of(one.type)
             if sql is None:

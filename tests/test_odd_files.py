@@ -1,0 +1,168 @@
+"""`dsms load` of files that are damaged, or odd: a code each time, whatever form they have, and
+whichever way the stream is found; never a traceback."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from dsms.errors import DsmsError, UsageError
+from dsms_client import cli
+from dsms_client.files.infer import infer
+from dsms_client.files.open import read
+from dsms_client.files.options import Options
+from dsms_client.files.source import FileSource
+from tests.effort import effort
+from tests.test_file_forms import APACHE, ZEEK
+
+SURROGATE = '{"k":1,"v":"\\ud800","t":"1970-01-01"}'
+KEY = '{"\\ud800":1,"t":"1970-01-01"}'
+GOOD = '{"k":2,"v":"x","t":"1970-01-01"}'
+
+
+def parquet(*columns: tuple[str, pa.Array]) -> bytes:
+    out = io.BytesIO()
+    names = [name for name, _ in columns]
+    pa.parquet.write_table(pa.Table.from_arrays([array for _, array in columns], names), out)
+    return out.getvalue()
+
+
+SOME = parquet(
+    ("k", pa.array([1, 2, None])),
+    ("v", pa.array(["a", "é", None]).dictionary_encode()),
+    ("t", pa.array([0, 1, 2], pa.timestamp("us"))),
+    ("d", pa.array([5, 6, 7], pa.duration("us"))),
+    ("b", pa.array([b"\xff", b"", None])),
+    ("l", pa.array([[1], [], None])),
+)
+SOUND = {
+    "x.parquet": SOME,
+    "x.csv": b"k,v,t\n1,a,1970-01-01\n2,\xc3\xa9,1970-01-02\n",
+    "x.tsv": b"k\tv\tt\n1\ta\t1970-01-01\n",
+    "x.json": json.dumps([{"k": 1, "v": "a", "t": "1970-01-01"}] * 3).encode(),
+    "x.jsonl": f"{GOOD}\n{GOOD}\n".encode(),
+    "conn.log": (ZEEK + "1\tC\t::1\t5\tT\n").encode(),
+    "access.log": APACHE.encode(),
+    "x.csv.gz": gzip.compress(b"k,t\n1,1970-01-01\n"),
+    "x.jsonl.bz2": bz2.compress(GOOD.encode()),
+}
+BROKEN = {
+    "magic.parquet": b"PAR1",
+    "cut.parquet": SOME[:300],
+    "ends.parquet": b"PAR1" + b"\xff" * 40 + b"PAR1",
+    "text.parquet": b"k,t\n1,2\n",
+    "magic.parquet.gz": gzip.compress(b"PAR1"),
+    "surrogate.json": SURROGATE.encode(),
+    "surrogate.jsonl": SURROGATE.encode(),
+    "key.jsonl": KEY.encode(),
+    "cut.csv.gz": SOUND["x.csv.gz"][:-9],
+    "cut.jsonl.bz2": SOUND["x.jsonl.bz2"][:-9],
+    "not.csv.gz": b"k,t\n1,2\n",
+    **{f"empty{Path(name).suffix}": b"" for name in SOUND},
+    **{f"nothing{Path(name).suffix}": b"\0" * 100 for name in SOUND},
+}
+ODD = {
+    "without.parquet": parquet(("k", pa.array([], pa.int64()))),
+    "lists.parquet": parquet(("l", pa.array([[1]]))),
+    "twice.parquet": parquet(("k", pa.array([1])), ("k", pa.array([2]))),
+    "spelled.parquet": parquet(("k", pa.array([1])), ("K", pa.array([2]))),
+    "nulls.parquet": parquet(("k", pa.nulls(3))),
+    "some.jsonl": f"{GOOD}\n{SURROGATE}\n{KEY}\n".encode(),
+    "kinds.json": b'[1, "a", null, [], {"k": [1]}, {"k": {"k": 1}}]',
+    "deep.json": b"[" * 100_000,
+    "bom.csv": b"\xef\xbb\xbfk,t\n1,1970-01-01\n",
+    "latin.csv": b"k,v\n1,\xff\n",
+    "wide.csv": b"k,k,K\n1,2,3\n",
+    "long.csv": b"k" * 3_000_000,
+}
+
+
+def made(name: str, data: bytes, folder: Path) -> str:
+    path = folder / name
+    path.write_bytes(data)
+    return str(path)
+
+
+def inferred(path: str) -> str:
+    """The code of what is wrong, if anything is."""
+    try:
+        infer(FileSource(path, Options()))
+    except DsmsError as problem:
+        return problem.code
+    return ""
+
+
+def loaded(path: str, columns: tuple[tuple[str, str], ...]) -> str:
+    """As `--stream` and `replay` read it."""
+    try:
+        _, pieces = read(FileSource(path, Options()), columns, {}, Options())
+        for _ in pieces:
+            pass
+    except DsmsError as problem:
+        return problem.code
+    return ""
+
+
+COLUMNS = (("k", "INT"), ("v", "STRING"), ("t", "TIMESTAMP"))
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_sound_is_read(name: str, tmp_path: Path) -> None:
+    assert inferred(made(name, SOUND[name], tmp_path)) == ""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_has_a_code(name: str, tmp_path: Path) -> None:
+    path = made(name, BROKEN[name], tmp_path)
+    assert inferred(path) == "DS530"
+    assert loaded(path, COLUMNS) in ("", "DS530", "DS532")  # "": its rows are rejects
+
+
+@pytest.mark.parametrize("name", BROKEN | ODD)
+@pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["create", "dry run"])
+def test_no_file_makes_a_traceback(
+    name: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a server: what is sound comes as far as connecting."""
+    path = made(name, (BROKEN | ODD)[name], tmp_path)
+    code = cli.main(["load", path, "--create", "s", "--port", "1", "--wait", "0", *more])
+    said = capsys.readouterr()
+    assert code in (0, 1, 2) and "Traceback" not in said.err
+    assert bool(said.err.strip()) or not code
+
+
+def test_rows_that_no_stream_takes_are_no_sample(tmp_path: Path) -> None:
+    found = infer(FileSource(made("some.jsonl", ODD["some.jsonl"], tmp_path), Options()))
+    assert found.columns == (("k", "INT"), ("v", "STRING"), ("t", "TIMESTAMP"))
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_damage_anywhere_is_an_error_or_rows(name: str, tmp_path: Path) -> None:
+    draw, data = random.Random(name), SOUND[name]
+    for case in range(12 * effort()):
+        damaged = bytearray(data)
+        for _ in range(draw.choice((0, 1, 3))):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        path = made(f"{case}-{name}", bytes(damaged[: draw.randrange(len(damaged) + 1)]), tmp_path)
+        for found in (inferred(path), loaded(path, COLUMNS)):
+            assert not found or found[:4] in ("DS50", "DS53"), (case, found)
+
+
+@pytest.mark.parametrize("name", ["twice.parquet", "wide.csv"])
+def test_columns_of_one_name_are_named(name: str, tmp_path: Path) -> None:
+    path = made(name, ODD[name], tmp_path)
+    assert inferred(path) == loaded(path, (("k", "INT"),)) == "DS532"
+
+
+def test_the_file_is_named(tmp_path: Path) -> None:
+    path = made("magic.parquet", b"PAR1", tmp_path)
+    with pytest.raises(UsageError, match=r"cannot read .*magic.parquet as Parquet"):
+        infer(FileSource(path, Options()))
