@@ -319,3 +319,37 @@ def test_the_formats_of_a_table_hold_the_same() -> None:
     assert not expected[1]
     for frame in frames:
         assert both(frame, schema) == expected, type(frame)
+
+
+EDGES = sorted(
+    {sign * (2**power + more) for power in (53, 60, 62, 63, 64) for more in (-2048, -1024, -1, 0, 1,
+     2, 1024, 2048) for sign in (1, -1)}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", [FLOAT, INT, decimal(38, 0), TIMESTAMP, INTERVAL], ids=str)
+def test_whole_numbers_at_the_edges_are_taken_alike_from_everywhere(type_: Type) -> None:
+    """A float is what holds them exactly."""
+    for value in EDGES:
+        signed, unsigned = -(2**63) <= value < 2**63, 0 <= value < 2**64
+        ways: dict[str, Any] = {"rows": [[value]], "dicts": [{"a": value}]}
+        ways["columns"] = {"a": [value]}
+        for fits, kind in ((signed, "int64"), (unsigned, "uint64")):
+            if not fits:
+                continue
+            array = np.array([value], kind)
+            ways |= {
+                f"{kind} numpy": {"a": array},
+                f"{kind} numbers": [[array[0]]],
+                f"{kind} arrow": pa.table({"a": pa.array([value], getattr(pa, kind)())}),
+                f"{kind} pandas": pd.DataFrame({"a": array}),
+                f"{kind} polars": pl.DataFrame({"a": array}),
+            }
+        found = {way: both(data, one(type_)) for way, data in ways.items()}
+        values = {w: None if isinstance(f, str) or f[1] else f[0][0] for w, f in found.items()}
+        assert len(set(map(str, values.values()))) == 1, (value, values)
+        if type_ == FLOAT:
+            assert (values["rows"] is not None) == (int(float(value)) == value), (
+                value,
+                found["rows"],
+            )

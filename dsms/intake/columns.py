@@ -195,7 +195,8 @@ def _exact_floats(a: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         values = a.fill_null(0).to_numpy()
         floats = values.astype(np.float64)
-        inside = np.abs(floats) < 2.0**63
+        least, end = (0.0, 2.0**64) if values.dtype.kind == "u" else (-(2.0**63), 2.0**63)
+        inside = (floats >= least) & (floats < end)  # else what comes back may be anything
         if not (inside.all() and (floats.astype(values.dtype) == values).all()):
             raise
         return a.cast(pa.float64(), safe=False)
