@@ -263,6 +263,45 @@ def test_what_was_not_kept_is_told(select: str, note: str | None) -> None:
     assert (partial_until(engine) is not None) == (note is not None and note.endswith("Z"))
 
 
+def test_what_is_missing_in_time_and_what_is_counted_are_told_together() -> None:
+    """And each for itself, once the other is whole."""
+    engine = Engine()
+    for name in "ab":
+        engine.execute(f"CREATE STREAM {name} (k INT, t TIMESTAMP) TIMESTAMP BY t")
+        engine.ingest(name, [(1, 1_000_000)])
+        engine.heartbeat(name, 5_000_000)
+    sql = "SELECT COUNT(*) AS n FROM a [ROWS 3], b [RANGE 7 s] WHERE a.k = b.k"
+    (warning,) = created(engine, sql).warnings
+
+    def partial() -> str | None:
+        return engine.execute("SHOW QUERIES")[0].data.to_pylist()[0]["partial"]
+
+    both = "until 1970-01-01T00:00:12Z and until 3 more rows come"
+    assert warning.endswith(f"partial {both}") and partial() == both
+    engine.ingest("a", [(1, 6_000_000)])
+    engine.heartbeat("a", 6_000_000)
+    assert partial() == "until 1970-01-01T00:00:12Z and until 2 more rows come"
+    for name in "ab":
+        engine.heartbeat(name, 20_000_000)
+    assert partial() == "until 2 more rows come"
+    engine.ingest("a", [(1, 21_000_000), (1, 21_000_001)])
+    engine.heartbeat("a", 22_000_000)
+    assert partial() is None
+
+
+def test_what_is_missing_in_time_alone_is_left_when_rows_have_come() -> None:
+    engine = Engine()
+    for name in "ab":
+        engine.execute(f"CREATE STREAM {name} (k INT, t TIMESTAMP) TIMESTAMP BY t")
+        engine.ingest(name, [(1, 1_000_000)])
+        engine.heartbeat(name, 5_000_000)
+    created(engine, "SELECT COUNT(*) AS n FROM a [ROWS 1], b [RANGE 7 s] WHERE a.k = b.k")
+    engine.ingest("a", [(1, 6_000_000)])
+    engine.heartbeat("a", 6_000_000)
+    (shown,) = engine.execute("SHOW QUERIES")
+    assert shown.data.to_pylist()[0]["partial"] == "until 1970-01-01T00:00:12Z"
+
+
 def test_some_rows_of_a_count_window_are_kept() -> None:
     engine = engine_with("SUBWINDOW 1 s RETAIN 2 s", rows=9)
     (warning,) = created(engine, "SELECT v FROM s [ROWS 5]").warnings

@@ -124,15 +124,25 @@ def partial(runtime: Runtime, query: Registered) -> str | None:
     if query.partial_until >= FOREVER:
         return "for ever"
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
-    if query.partial_until > max(ALWAYS, clock):
-        return f"until {instant_text(query.partial_until)}"
+    found = [_until(query, clock), _until_full(runtime, query, clock)]
+    return "until " + " and until ".join(filter(None, found)) if any(found) else None
+
+
+def _until(query: Registered, clock: int) -> str | None:
+    """The instant from which windows in time miss nothing, if that is to come."""
+    until = query.partial_until
+    return instant_text(until) if until > max(ALWAYS, clock) else None
+
+
+def _until_full(runtime: Runtime, query: Registered, clock: int) -> str | None:
+    """How many rows windows of the last rows miss, if any."""
     counted = [(s, at) for s, at in query.full_at if at < FOREVER]
     if len(counted) < len(query.full_at) and _short(runtime, query, clock):
-        return "until more rows are old enough"  # how many have come is not for everybody
+        return "more rows are old enough"  # how many have come is not for everybody
     missing = max((at - runtime.inputs[s].next_complete for s, at in counted), default=0)
     if missing <= 0:
         return None
-    return f"until {missing} more {'row comes' if missing == 1 else 'rows come'}"
+    return f"{missing} more {'row comes' if missing == 1 else 'rows come'}"
 
 
 def _short(runtime: Runtime, query: Registered, clock: int) -> bool:
