@@ -32,6 +32,7 @@ from dsms.sql.types import (
     decimal,
 )
 from dsms.storage.catalog import CatalogStore
+from dsms.storage.encryption import FolderKey
 from dsms.tables.versioned import VersionedTable
 from tests.effort import examples
 from tests.table_changes import deleting, updating
@@ -213,6 +214,7 @@ CRASH = """
 import os, sys
 from dsms.sql.catalog import StreamDef
 from dsms.storage.catalog import CatalogStore
+from dsms.storage.encryption import FolderKey
 from tests.effort import examples
 store = CatalogStore(sys.argv[1])
 store.add_stream(StreamDef("kept", ()))          # committed, in the write-ahead log only
@@ -322,3 +324,22 @@ def test_a_dropped_table_takes_its_rows_along(path: Path) -> None:
         store.drop("table", "r")
         store.add_table(NRR)
         assert store.table("r") == (None, []) and len(restored(store, NRR)) == 0
+
+
+@pytest.mark.parametrize("key", [None, FolderKey(bytes(32))], ids=["plain", "encrypted"])
+def test_a_full_disk_has_the_code_of_a_full_disk(key: FolderKey | None, tmp_path: Path) -> None:
+    """As for rows; nothing is kept, and all goes on when there is room."""
+    store = CatalogStore(tmp_path / "catalog.sqlite", key)
+    disk = store._db if isinstance(store._db, sqlite3.Connection) else store._db._disk
+    store.set("small", 1)
+    (most,) = disk.execute("PRAGMA page_count").fetchone()
+    disk.execute(f"PRAGMA max_page_count = {most}")
+    with pytest.raises(UsageError, match="the disk is full") as problem:
+        store.set("large", "x" * 100_000)
+    assert problem.value.code == "DS550" and str(store.path) in problem.value.message
+    assert store.setting("small") == 1 and store.setting("large") is None
+    disk.execute("PRAGMA max_page_count = 1000000")
+    store.set("large", "x" * 100_000)
+    store.close()
+    with CatalogStore(tmp_path / "catalog.sqlite", key) as again:
+        assert again.setting("large") == "x" * 100_000

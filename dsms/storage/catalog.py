@@ -322,6 +322,11 @@ class CatalogStore:
                 raise UsageError(
                     "DS542", f"the catalog {self.path} is in use by another process", hint=hint
                 ) from None
+            if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                hint = "make room, then run the statement again: nothing of it was kept"
+                raise UsageError(
+                    "DS550", f"{self.path}: the disk is full ({err})", hint=hint
+                ) from None
             hint = "check that the directory exists, has room, and may be written"
             raise UsageError(
                 "DS543", f"the catalog {self.path} can't be used: {err}", hint=hint
