@@ -92,6 +92,7 @@ CODES: dict[str, str] = {
     "DS331": "an aggregate over sub-windows in a query without them",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
     "DS341": "a query that reads too many streams and tables, by way of queries",
+    "DS344": "EVERY where it has no meaning",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

@@ -209,11 +209,11 @@ _counts = _optional(st.integers(0, 10**6))
 
 
 def _says_something(query: ast.Query) -> bool:
-    return bool(query.order_by) or query.limit is not None or query.offset is not None
+    return not query.plain
 
 
 def _queries(bodies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.builds(ast.Query, bodies, _orders, _counts, _counts)
+    return st.builds(ast.Query, bodies, _orders, _counts, _counts, _optional(_time_slides))
 
 
 def _set_ops(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dsms.plan.above import Offered, with_selection_above
 from dsms.plan.answers import AtWork, none_at_work, settled
+from dsms.plan.advice import advice
 from dsms.plan.chooser import Chooser, with_kind
 from dsms.plan.optimize import optimize
 from dsms.plan.options import PlanOptions
@@ -36,10 +37,10 @@ def plan(
     resolved = with_kind(output)
     best, rules = optimize(resolved, chooser)
     phys, _ = chooser.build(best)
-    alone = replace(phys, rules=rules)
-    if offered is None or not chooser.options.optimize:
-        return alone
-    return with_selection_above(resolved, chooser, alone, offered)
+    found = replace(phys, rules=rules)
+    if offered is not None and chooser.options.optimize:
+        found = with_selection_above(resolved, chooser, found, offered)
+    return replace(found, notes=(*advice(output), *found.notes))
 
 
 def notes(phys: Phys) -> tuple[str, ...]:

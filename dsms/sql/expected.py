@@ -36,6 +36,7 @@ _WORDS = {
     "COMMA": "a comma",
     "DOT": "a dot",
     "EQUAL": "=",
+    "EVERY_LENGTH": "EVERY",
     "PLUS": "+",
     "MINUS": "-",
     "STAR": "*",
@@ -68,7 +69,7 @@ def expectation(accepts: Set[str]) -> str:
         left -= _OPERATORS | {"NAME" if "AS" in left else "", "LPAR", "DOT"}
         phrases.append("an operator")
     if {"INT", "FLOAT", "ATTACHED"} <= left:
-        left -= {"INT", "FLOAT", "ATTACHED"}
+        left -= {"INT", "FLOAT", "ATTACHED", "INTERVAL"}
         phrases.append("a duration (10 SECONDS)")
     left = {name for name in left if not name.startswith("__")}
     named = [_WORDS.get(name) or name.replace("_", "-") for name in sorted(left, key=_rank)]

@@ -54,7 +54,7 @@ def _part(node: ast.Node) -> str:
         case ast.OrderItem():
             return _order_item(node)
         case ast.Slide():
-            return _slide(node)
+            return boundaries(node)
         case ast.Option(key, value):
             return f"{name(key)} = {option_value(value)}"
         case ast.ColumnDef(column, type_, not_null):
@@ -81,7 +81,7 @@ def window(node: ast.Window) -> str:
     parts = [_core(node)]
     parts += ["INTERNAL"] if node.internal else []
     parts += ["ARCHIVE"] if node.archive else []
-    parts += [_slide(node.slide)] if node.slide is not None else []
+    parts += [boundaries(node.slide)] if node.slide is not None else []
     return " ".join(parts)
 
 
@@ -113,8 +113,10 @@ def _reach(length: str, until: str | None) -> str:
     return f"{length} UNTIL {until} AGO" if until is not None else length
 
 
-def _slide(slide: ast.Slide) -> str:
-    parts = [f"SLIDE {slide.every if isinstance(slide.every, int) else duration_text(slide.every)}"]
+def boundaries(slide: ast.Slide, word: str = "SLIDE") -> str:
+    """The instants at which a window slides, or (`word` EVERY) a query is answered."""
+    every = slide.every if isinstance(slide.every, int) else duration_text(slide.every)
+    parts = [f"{word} {every}"]
     parts += [f"ALIGN TO {instant(slide.align_to)}"] if slide.align_to is not None else []
     parts += [f"TIME ZONE {string(slide.time_zone)}"] if slide.time_zone is not None else []
     return " ".join(parts)
@@ -129,6 +131,7 @@ def query(node: ast.Query) -> str:
     parts += [f"ORDER BY {', '.join(map(_order_item, node.order_by))}"] if node.order_by else []
     parts += [f"LIMIT {node.limit}"] if node.limit is not None else []
     parts += [f"OFFSET {node.offset}"] if node.offset is not None else []
+    parts += [boundaries(node.every, "EVERY")] if node.every is not None else []
     return " ".join(parts)
 
 

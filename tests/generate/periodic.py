@@ -60,6 +60,31 @@ class Beat:
     restore: bool = False
 
 
+class EveryQueries(Queries):
+    """Makes the text of one query with EVERY: windows of all kinds, none with a SLIDE."""
+
+    def __init__(self, d: Draws, declared: World, every: str, ranges: tuple[str, ...] = ()) -> None:
+        super().__init__(d, declared)
+        self.every, self.ranges = every, ranges
+
+    def _range(self, mode: Mode) -> str:
+        return f"RANGE {self.d.pick(self.ranges)}" if self.ranges else super()._range(mode)
+
+    def _window(self, mode: Mode) -> str:
+        if self.ranges and self.d.chance(60):
+            return self._range(mode)
+        return super()._window(mode)
+
+    def query(self) -> str:
+        d = self.d
+        if d.chance(20):
+            kind = d.pick(("Istream-restore", "Rstream-restore"))
+            return f"{self.body([INT, INT], d.pick((1, 0, 1, 2)), kind)} EVERY {self.every}"
+        text = super().query()
+        columns = 0 if text.startswith(("SELECT *", "SELECT Rstream(*")) else 1
+        return f"{text}{_order(d, columns)} EVERY {self.every}"
+
+
 class PeriodicQueries(Queries):
     """Makes the text of one query with SLIDE."""
 
@@ -150,20 +175,7 @@ class PeriodicQueries(Queries):
             text = self.block(types, 0, mode, may_lose=False, output=kind)
         else:
             text = self.body(types, 0 if self.beat.rows else d.pick((1, 0, 1, 2)), kind)
-        return f"{text}{self._order(len(types))}"
-
-    def _order(self, columns: int) -> str:
-        d = self.d
-        if not d.chance(30):
-            return ""
-        keys = d.some([f"c{i}" for i in range(columns)], 0)
-        ways = [
-            f"{key}{d.pick(('', ' DESC'))}{d.pick(('', ' NULLS FIRST', ' NULLS LAST'))}"
-            for key in keys
-        ]
-        limit = f" LIMIT {d.number(1, 3)}" if not ways or d.chance(60) else ""
-        offset = f" OFFSET {d.number(1, 2)}" if limit and d.chance(20) else ""
-        return (f" ORDER BY {', '.join(ways)}" if ways else "") + limit + offset
+        return f"{text}{_order(d, len(types))}"
 
 
 @st.composite
@@ -268,3 +280,38 @@ def long_periodic_stories(draw: Any, rows: int = 160) -> Story:
         d, declared, Beat(d.pick(SLIDES), ("1 SECONDS", "3 SECONDS", "4 SECONDS"))
     )
     return story_of(declared, queries.query(), many_rows(d, declared, rows))
+
+
+@st.composite
+def every_stories(draw: Any, most_rows: int = 20) -> Story:
+    """EVERY at the end of queries that could run continuously."""
+    d = Draws(draw)
+    declared = world(d)
+    align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
+    sql = EveryQueries(d, declared, d.pick(SLIDES) + align).query()
+    return story_of(declared, sql, ended(d, given(d, declared, most_rows, undated=True)))
+
+
+@st.composite
+def every_day_stories(draw: Any, most_rows: int = 16) -> Story:
+    """EVERY by the calendar, over windows that follow it or not."""
+    d = Draws(draw)
+    declared = world(d)
+    zone, base = d.pick(PLACES)
+    timed = f" TIME ZONE '{zone}'" if d.chance(85) else ""
+    sql = EveryQueries(d, declared, f"{d.pick(DAYS)}{timed}", RANGES).query()
+    unit = d.pick((HOUR, 3 * HOUR, 11 * HOUR, HOUR // 4))
+    return story_of(declared, sql, ended(d, given(d, declared, most_rows, instant(base), unit)))
+
+
+def _order(d: Draws, columns: int) -> str:
+    """ORDER BY and LIMIT, at times, over columns c0, c1, ..."""
+    if not d.chance(30):
+        return ""
+    keys = d.some([f"c{i}" for i in range(columns)], 0)
+    ways = [
+        f"{key}{d.pick(('', ' DESC'))}{d.pick(('', ' NULLS FIRST', ' NULLS LAST'))}" for key in keys
+    ]
+    limit = f" LIMIT {d.number(1, 3)}" if not ways or d.chance(60) else ""
+    offset = f" OFFSET {d.number(1, 2)}" if limit and d.chance(20) else ""
+    return (f" ORDER BY {', '.join(ways)}" if ways else "") + limit + offset

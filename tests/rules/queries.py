@@ -7,13 +7,13 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "DS318",
         "SELECT * FROM trades [NOW] ORDER BY ^px",
         "a continuous query reports changes",
-        "SLIDE",
+        "SELECT * FROM trades [NOW] ORDER BY px EVERY 10 s",
     ),
     (
         "DS318",
         "^SELECT * FROM trades [NOW] LIMIT 5",
         "LIMIT needs an answer that is given as a whole",
-        "SLIDE",
+        "SELECT * FROM trades [NOW] LIMIT 5 EVERY 10 s",
     ),
     (
         "DS319",
@@ -131,6 +131,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "CREATE QUERY q AS SELECT SUM(qty) FROM trades [RANGE 10 ^SLIDE 5] ON LOOKUP",
         "ON LOOKUP and SLIDE contradict",
         "leave out SLIDE",
+    ),
+    (
+        "DS329",
+        "CREATE QUERY q AS SELECT SUM(qty) FROM trades [RANGE 10] ^EVERY 5 s ON LOOKUP",
+        "ON LOOKUP and EVERY contradict",
+        "leave out EVERY",
     ),
     (
         "DS329",

@@ -34,12 +34,46 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS307", "SELECT * FROM trades [RANGE ^0]", "RANGE 0 holds nothing", "write NOW"),
     ("DS307", "SELECT * FROM trades [^ROWS 0]", "ROWS 0 holds nothing", "at least 1"),
     ("DS308", "SELECT * FROM trades [RANGE 10 ^SLIDE 0]", "must be positive", "leave SLIDE out"),
-    ("DS308", "SELECT * FROM trades [ROWS 10 ^SLIDE 2 s]", "counts rows", None),
+    ("DS308", "SELECT * FROM trades [ROWS 10 ^SLIDE 2 s]", "counts rows", "EVERY 2 s"),
     (
         "DS309",
         "SELECT * FROM trades [RANGE 10 SLIDE 5], quotes [RANGE 10 ^SLIDE 2]",
         "one SLIDE governs",
-        "split",
+        "SELECT * FROM trades [RANGE 10 s], quotes [RANGE 10 s] EVERY 5 s",
+    ),
+    (
+        "DS309",
+        "SELECT sym FROM trades [RANGE 10 ^SLIDE 5] ORDER BY sym EVERY 2 s",
+        "this SLIDE says otherwise",
+        "FROM trades [RANGE 10 s] ORDER BY sym EVERY 2 s",
+    ),
+    ("DS308", "SELECT * FROM trades [NOW] ^EVERY 0 s", "must be positive", "EVERY 10 SECONDS"),
+    (
+        "DS310",
+        "SELECT * FROM trades [NOW] ^EVERY 7 h TIME ZONE 'Europe/Paris'",
+        "divide the day",
+        "24 hours",
+    ),
+    (
+        "DS310",
+        "SELECT * FROM trades [^RANGE 1.000001 s] EVERY 1 h",
+        "RANGE and EVERY have no common measure",
+        "round",
+    ),
+    ("DS222", "SELECT * FROM trades [NOW] ^EVERY 1 h TIME ZONE 'Europe/Pari'", "unknown", "Paris"),
+    ("DS344", "SELECT top FROM limits ^EVERY 5 s", "reads none", "leave EVERY out"),
+    (
+        "DS344",
+        "SELECT sym FROM (SELECT sym FROM trades ^EVERY 5 s) x",
+        "not a subquery",
+        "outermost",
+    ),
+    (
+        "DS344",
+        "SELECT sym FROM trades t WHERE EXISTS (SELECT 1 FROM quotes q WHERE q.sym = t.sym "
+        "^EVERY 5 s)",
+        "not a subquery",
+        "outermost",
     ),
     (
         "DS310",

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder.windows import check_measure
+from dsms.sql.binder.windows import check_measure, slide_in_time
 from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
 from dsms.sql.logical import Window
@@ -29,9 +29,15 @@ from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 
 
 def late(
-    window: Window, after: int, at: ast.Window | None, stream: str, user: str | None
+    window: Window,
+    after: int,
+    at: ast.Window | None,
+    stream: str,
+    user: str | None,
+    every: ast.Slide | None = None,
 ) -> Window:
-    """The window over rows that the user sees `after` µs late (0: as it is).
+    """The window over rows that the user sees `after` µs late (0: as it is); `every`: EVERY of the
+    query.
 
     Raises DS307 where it would never hold any, DS310 where its SLIDE does not fit."""
     spec = window.spec
@@ -44,7 +50,7 @@ def late(
             if max(spec.until, after) >= spec.length:
                 raise _empty(at, stream, user, after)
             spec = replace(spec, until=max(spec.until, after))
-            _check(spec, after, at, stream)
+            _check(spec, after, at, stream, every)
             return replace(window, spec=spec)
         case Unbounded() | Landmark():
             return replace(window, spec=replace(spec, until=max(spec.until, after)))
@@ -56,11 +62,15 @@ def late(
             assert_never(spec)
 
 
-def _check(spec: Time, after: int, at: ast.Window | None, stream: str) -> None:
-    if spec.slide is None or at is None or at.slide is None:
+def _check(
+    spec: Time, after: int, at: ast.Window | None, stream: str, every: ast.Slide | None
+) -> None:
+    said = every if at is None else at.slide or every
+    if said is None:
         return
+    slide = spec.slide or slide_in_time(said)
     hint = f"rows of {stream} are seen after {_text(after)}: give all of them a common unit"
-    check_measure(spec, spec.slide, at.slide, hint)
+    check_measure(spec, slide, said, hint)
 
 
 def _empty(at: ast.Window | None, stream: str, user: str | None, after: int) -> QueryError:

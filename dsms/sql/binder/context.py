@@ -67,6 +67,7 @@ class Context:
     bind_whole: Callable[..., Output] | None = None  # only persistent queries read queries
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
+    every: ast.Slide | None = None  # EVERY of the whole query
     # what the user sees some rows of
     filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
     # aggregates that need sub-windows

@@ -136,7 +136,8 @@ class _FromBinder:
                 self.ctx, rows, window, scope, rows.schema, self.block.internal
             )
         after = self.ctx.catalog.seen_after(stream)
-        node = ageing.late(node, after, window, stream.name, self.ctx.catalog.user)
+        user, every = self.ctx.catalog.user, self.ctx.every
+        node = ageing.late(node, after, window, stream.name, user, every)
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 

@@ -13,6 +13,13 @@ from dsms.sql.logical import Node, StreamScan, children
 def check(ctx: Context, node: Node, output: ast.Output | None, query: ast.Query) -> None:
     """ON LOOKUP has no evaluations of its own, so nothing can follow them or differ between two of
     them; DS329."""
+    if query.every is not None:
+        hint = (
+            "leave out EVERY (LOOKUP answers as of now), or ON LOOKUP (the query then runs at each "
+            "boundary)"
+        )
+        message = "ON LOOKUP and EVERY contradict: a query is answered when asked or when due"
+        raise error("DS329", message, query.every, hint)
     for spec, at in ctx.windows:
         if spec.slide is not None:
             place = getattr(at, "slide", None) or at

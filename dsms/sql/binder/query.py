@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dsms.sql import ast
-from dsms.sql.binder import lookups, windows, wstream
+from dsms.sql.binder import boundaries, lookups, wstream
+from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
+from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.select import Ordering, bind_body, bind_nested, output_of, sorted_
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
@@ -40,30 +42,39 @@ def bind_query(
         query = query.query
     check_options(options, "select" if once else "query")
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
-    ctx = Context(catalog, persistent, bind_nested, bind_query)
+    ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)
     if not persistent:
         _check_left(output)
     ordering = Ordering(whole.order_by)
     bound = bind_body(ctx, body, ordering=ordering)
-    slide = windows.governing_slide(ctx)
+    slide = boundaries.governing_slide(ctx, whole)
     if slide is not None and slide.by_rows:
         _check_counted(ctx)
     node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
     if continuous:
         _check_sampled(ctx)
+    if persistent and whole.every is not None:
+        _check_every(node, whole.every)
     if on_lookup:
         lookups.check(ctx, node, output, whole)
     if whole.order_by or whole.limit is not None or whole.offset is not None:
         _check_order(whole, continuous)
         node = sorted_(bound, ordering, whole)
     if output is not None and output.restore:
-        windows.check_restore(ctx, output)
+        boundaries.check_restore(ctx, output, slide)
     kind = "rstream" if output is None else KINDS[output.kind]
     restore = output is not None and output.restore
     return Output(node, kind, output is not None, restore, slide, bound.schema())
+
+
+def _check_every(node: Node, every: ast.Slide) -> None:
+    """Boundaries pass as the streams of a query go on; DS344."""
+    if not reads_stream(node):
+        message = "EVERY answers a query as its streams go on, and this one reads none"
+        raise error("DS344", message, every, "leave EVERY out: each change of its tables is told")
 
 
 def _check_left(output: ast.Output | None) -> None:
@@ -99,17 +110,13 @@ def _check_counted(ctx: Context) -> None:
     """A SLIDE of rows answers after so many rows, those that are hidden among them; DS308."""
     for name, at in ctx.filtered:
         message = f"SLIDE in rows counts all rows of {name}, of which {ctx.catalog.user} sees some"
-        raise error("DS308", message, at, "write a SLIDE in time")
+        hint = "leave SLIDE out, and end the query with EVERY 10 s"
+        raise error("DS308", message, at, hint)
 
 
 def _unwrapped(query: ast.Query) -> ast.Query:
     """A query that is nothing but a query in parentheses is that query."""
-    while (
-        isinstance(query.body, ast.Query)
-        and not query.order_by
-        and query.limit is None
-        and query.offset is None
-    ):
+    while isinstance(query.body, ast.Query) and query.plain:
         query = query.body
     return query
 
@@ -127,5 +134,6 @@ def _check_order(query: ast.Query, continuous: bool) -> None:
         "DS318",
         message,
         at,
-        f"add SLIDE to its windows, ask once (without CREATE QUERY), or leave {what} out",
+        f"say when it is answered: {at_boundaries(query)}; ask once (without CREATE QUERY), or "
+        f"leave {what} out",
     )

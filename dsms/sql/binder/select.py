@@ -54,6 +54,10 @@ class Ordering:
 
 def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) -> Bound:
     """A query in FROM, or in IN/EXISTS where it can't be absorbed."""
+    if query.every is not None:
+        hint = "move EVERY to the end of the outermost query"
+        message = "EVERY says when a whole query is answered, not a subquery"
+        raise error("DS344", message, query.every, hint)
     if query.order_by or query.limit is not None or query.offset is not None:
         at = query.order_by[0] if query.order_by else query
         hint = "move ORDER BY and LIMIT to the end of the outermost query"

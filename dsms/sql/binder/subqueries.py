@@ -88,7 +88,7 @@ def bind_test(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) 
 
 def _simple(query: ast.Query) -> ast.Select | None:
     """The SELECT block to absorb; None for a subquery that must be bound whole."""
-    if query.order_by or query.limit is not None or query.offset is not None:
+    if not query.plain:
         return None
     body = query.body
     if isinstance(body, ast.Query):

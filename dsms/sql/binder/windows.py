@@ -16,6 +16,7 @@ from dsms.sql.codes import error
 from dsms.sql.expr import Col
 from dsms.sql.functions.constants import zone_problem
 from dsms.sql.logical import Node, Window
+from dsms.sql.printer import boundaries
 from dsms.sql.types import Schema
 from dsms.sql.window import (
     Landmark,
@@ -50,7 +51,7 @@ def put_window(
             window,
             hint,
         )
-    spec = window_spec(window, scope)
+    spec = window_spec(window, scope, ctx.every)
     leaf = archives.leaf_of(child)
     if window.archive or (leaf is not None and leaf.archive is not None):
         archives.check_window(leaf, spec, window)
@@ -59,20 +60,29 @@ def put_window(
     return Window(child, spec, schema)
 
 
-def window_spec(window: ast.Window, scope: Scope) -> WindowSpec:
-    """The typed window; `scope` are the columns that PARTITION BY may name."""
-    slide = window.slide
+def window_spec(window: ast.Window, scope: Scope, every: ast.Slide | None = None) -> WindowSpec:
+    """The typed window; `scope` are the columns that PARTITION BY may name.  `every`: boundaries of
+    the query, which a RANGE that follows the calendar moves at."""
+    slide = window.slide or (every if every is not None and _by_calendar(window, every) else None)
     zone = slide.time_zone if slide else None
     if slide is not None and zone is not None:
-        _check_zone(zone, slide)
-    spec = replace(_extent(window, zone, scope), internal=window.internal, archive=window.archive)
+        check_zone(zone, slide)
+    extent = _extent(window, zone, slide is not None, scope)
+    spec = replace(extent, internal=window.internal, archive=window.archive)
     return spec if slide is None else _with_slide(spec, slide)
 
 
-def _extent(window: ast.Window, zone: str | None, scope: Scope) -> WindowSpec:
+def _by_calendar(window: ast.Window, every: ast.Slide) -> bool:
+    zoned = every.time_zone is not None
+    return (
+        isinstance(window, ast.RangeWindow) and durations.calendar(window.length, zoned) is not None
+    )
+
+
+def _extent(window: ast.Window, zone: str | None, slides: bool, scope: Scope) -> WindowSpec:
     match window:
         case ast.RangeWindow():
-            return _range(window, zone)
+            return _range(window, zone, slides)
         case ast.RowsWindow():
             return _rows(window, scope)
         case ast.NowWindow():
@@ -85,16 +95,16 @@ def _extent(window: ast.Window, zone: str | None, scope: Scope) -> WindowSpec:
             raise AssertionError(window)
 
 
-def _range(window: ast.RangeWindow, zone: str | None) -> Time:
+def _range(window: ast.RangeWindow, zone: str | None, slides: bool) -> Time:
     length = window.length
     if length.micros == 0 and length.months == 0:
         hint = "for the tuples of the current instant write NOW"
         raise error("DS307", "RANGE 0 holds nothing", length, hint)
     calendar = durations.calendar(length, zone is not None)
-    if length.months and window.slide is None:
+    if length.months and not slides:
         hint = (
-            "add SLIDE (calendar windows are evaluated at calendar boundaries), or write the "
-            "length in DAY"
+            "add SLIDE, or EVERY to the end of the query (calendar windows are evaluated at "
+            "calendar boundaries), or write the length in DAY"
         )
         raise error("DS227", "a RANGE in months or years needs a SLIDE", length, hint)
     micros = durations.at_most(length) if length.months else durations.fixed(length, "RANGE")
@@ -131,7 +141,6 @@ def _partition_column(expr: ast.Expr, scope: Scope) -> int:
 
 
 def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
-    align = slide.align_to.micros if slide.align_to else None
     if isinstance(slide.every, int):
         assert counts(spec)  # the parser sees to that
         if slide.every <= 0:
@@ -141,7 +150,7 @@ def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
                 slide,
                 "write SLIDE 1, or leave SLIDE out",
             )
-        if align is not None or slide.time_zone is not None:
+        if slide.align_to is not None or slide.time_zone is not None:
             raise error(
                 "DS308",
                 "ALIGN TO and TIME ZONE need a SLIDE in time",
@@ -154,32 +163,46 @@ def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
             "DS308",
             "SLIDE of a ROWS window counts rows",
             slide,
-            "write SLIDE 10: an answer after 10 rows",
+            "write SLIDE 10: an answer after 10 rows; or leave it out, and end the query with "
+            f"{boundaries(slide, 'EVERY')}",
         )
+    return replace(spec, slide=slide_in_time(slide, spec))
+
+
+def slide_in_time(slide: ast.Slide, spec: WindowSpec | None = None) -> Slide:
+    """The typed SLIDE of a window, or EVERY of a query, in time."""
+    assert isinstance(slide.every, ast.Duration)
+    word = "EVERY" if spec is None else "SLIDE"
     calendar = durations.calendar(slide.every, slide.time_zone is not None)
     micros = durations.at_most(slide.every)
     if micros <= 0:
         raise error(
-            "DS308", "SLIDE must be positive", slide, "write SLIDE 10 SECONDS, or leave SLIDE out"
+            "DS308",
+            f"{word} must be positive",
+            slide,
+            f"write {word} 10 SECONDS, or leave {word} out",
         )
+    align = slide.align_to.micros if slide.align_to else None
     found = Slide(micros, align=align, zone=slide.time_zone, calendar=calendar)
     if found.zone is not None and calendar is None and DAY % micros:
-        hint = "write a SLIDE that divides 24 hours, or leave TIME ZONE out"
-        raise error(
-            "DS310", "under TIME ZONE a SLIDE shorter than a day must divide the day", slide, hint
-        )
-    check_measure(spec, found, slide)
-    return replace(spec, slide=found)
+        hint = f"write {word} with a length that divides 24 hours, or leave TIME ZONE out"
+        message = f"under TIME ZONE {word} shorter than a day must divide the day"
+        raise error("DS310", message, slide, hint)
+    if spec is not None:
+        check_measure(spec, found, slide)
+    return found
 
 
-def check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide, hint: str | None = None) -> None:
+def check_measure(
+    spec: WindowSpec, slide: Slide, at: ast.Node, hint: str | None = None, word: str = "SLIDE"
+) -> None:
     """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be
     absurdly short."""
     match spec:
         case Time(length, until, calendar=None) if slide.calendar is None:
             unit = math.gcd(length, until, slide.every)
             if max(length, slide.every) // unit > MOST_SUBWINDOWS:
-                message = f"RANGE and SLIDE have no common measure longer than {unit} us"
+                message = f"RANGE and {word} have no common measure longer than {unit} us"
                 remedy = hint or "round both to a common unit, such as seconds"
                 raise error("DS310", message, at, remedy)
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
@@ -188,53 +211,7 @@ def check_measure(spec: WindowSpec, slide: Slide, at: ast.Slide, hint: str | Non
             assert_never(spec)
 
 
-def _check_zone(zone: str, slide: ast.Slide) -> None:
+def check_zone(zone: str, slide: ast.Slide) -> None:
     found = zone_problem(zone)
     if found is not None:
         raise error("DS222", found[0], slide, found[1])
-
-
-# ---------------------------------------------------------------- windows of one query together
-
-
-def governing_slide(ctx: Context) -> Slide | None:
-    """The one SLIDE of the query; DS309 if two differ."""
-    sliding = [(s.slide, at) for s, at in ctx.windows if s.slide is not None]
-    if not sliding:
-        return None
-    first = sliding[0][0]
-    for slide, at in sliding[1:]:
-        if slide != first:
-            place = at.slide if isinstance(at, ast.Window) else at
-            message = "one SLIDE governs a query, and this one differs from an earlier one"
-            raise error(
-                "DS309",
-                message,
-                place,
-                "give all windows the same SLIDE, or split the query in two: a second one reads a "
-                "stream of what enters the answer (CREATE STREAM name AS SELECT Istream(...) ...)",
-            )
-    return first
-
-
-def check_restore(ctx: Context, output: ast.Output) -> None:
-    """Restore reports what lived between two evaluations: every window must share one SLIDE; DS311.
-
-    Where it counts rows, windows that count none can't say it: they are looked at after the same
-    rows."""
-    slide = governing_slide(ctx)
-    by_rows = slide is not None and slide.by_rows
-    for spec, at in ctx.windows:
-        if spec.slide is None and (counts(spec) or not by_rows):
-            hint = "write [RANGE t SLIDE s] with the same s on every window, or leave -restore out"
-            message = (
-                f"{output.kind.value}-restore needs the same SLIDE on all windows, and this "
-                "one has none"
-            )
-            raise error("DS311", message, at, hint)
-    if not ctx.windows:
-        message = (
-            f"{output.kind.value}-restore needs windows with a SLIDE: without one, no "
-            "result is missed"
-        )
-        raise error("DS311", message, output, "write [RANGE t SLIDE s], or leave -restore out")

@@ -22,12 +22,7 @@ Body = ast.Select | ast.SetOp | ast.Query
 
 def rewrite_body(body: Body) -> Body:
     """The body without Wstream at its top."""
-    while (
-        isinstance(body, ast.Query)
-        and not body.order_by
-        and body.limit is None
-        and body.offset is None
-    ):
+    while isinstance(body, ast.Query) and body.plain:
         body = body.body
     if not isinstance(body, ast.Select):
         return body

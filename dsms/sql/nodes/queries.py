@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from dsms.sql.nodes.base import Ident, Node
 from dsms.sql.nodes.expressions import Expr
-from dsms.sql.nodes.windows import Window
+from dsms.sql.nodes.windows import Slide, Window
 
 
 class OutputKind(StrEnum):
@@ -135,12 +135,20 @@ class OrderItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """A whole query: what stands in CREATE QUERY, in a subquery, and as a statement."""
+    """A whole query: what stands in CREATE QUERY, in a subquery, and as a statement.
+
+    `every`: ``EVERY d`` at its end, the boundaries that belong to the query."""
 
     body: Select | SetOp | Query
     order_by: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int | None = None
+    every: Slide | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is nothing but its body."""
+        return not self.order_by and self.limit is self.offset is self.every is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dsms.sql.nodes.expressions import Expr
 @dataclass(frozen=True, slots=True)
 class Slide(Node):
     """``SLIDE every [ALIGN TO instant] [TIME ZONE 'zone']``; `every` is a row count only in ROWS
-    windows."""
+    windows.  At the end of a query ``EVERY`` stands for SLIDE."""
 
     every: Duration | int
     align_to: Instant | None = None

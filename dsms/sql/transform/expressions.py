@@ -125,6 +125,16 @@ class Literals(Times):
 
     interval_text = interval_string
 
+    @token_rule("STRING", "TIME_UNIT")
+    def spelled(self, pos: Pos, text: Token, unit: Token | None = None) -> ast.Duration:
+        """``INTERVAL '5' MINUTE`` where a length of time stands."""
+        length = literals.interval(literals.unquote(text), unit, pos)
+        if length.micros < 0 or length.months < 0:
+            raise bad("DS107", pos, "a length of time that is negative", "leave the - out")
+        return length
+
+    spelled_length = only
+
     @rule
     def interval_length(self, pos: Pos, length: ast.Duration) -> ast.IntervalLit:
         return ast.IntervalLit(_fixed_length(length, pos, "an INTERVAL"), pos=pos)

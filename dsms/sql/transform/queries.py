@@ -313,15 +313,21 @@ class Queries(Windows):
         return None, literals.count(parts[1], place_of(parts))
 
     @rule
-    def query(self, pos: Pos, body: Any, order_by: Any, limit: Any) -> ast.Query:
-        if isinstance(body, ast.Query) and not order_by and not limit:
+    def every(self, pos: Pos, length: ast.Duration, *options: Clause) -> ast.Slide:
+        said = once(options)
+        align, zone = (said[n].value if n in said else None for n in ("ALIGN TO", "TIME ZONE"))
+        return ast.Slide(length, align, zone, pos=pos)
+
+    @rule
+    def query(self, pos: Pos, body: Any, order_by: Any, limit: Any, every: Any) -> ast.Query:
+        if isinstance(body, ast.Query) and not order_by and not limit and not every:
             return body
-        return ast.Query(body, order_by or (), *(limit or (None, None)), pos=pos)
+        count, offset = limit or (None, None)
+        return ast.Query(body, order_by or (), count, offset, every, pos=pos)
 
     @rule
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:
-        plain = not query.order_by and query.limit is None and query.offset is None
-        return query.body if plain else query
+        return query.body if query.plain else query
 
 
 def _changes(

@@ -1,0 +1,164 @@
+"""EVERY: boundaries that belong to the query.  Against the oracle over all access paths, against
+SLIDE where both can say the same, and from the middle of a story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from dsms.engine import Engine
+from dsms.sql import ast
+from dsms.sql import logical as lp
+from dsms.sql.binder import bind_query
+from dsms.sql.binder.boundaries import without_slides
+from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
+from tests.effort import examples
+from tests.generate.periodic import every_day_stories, every_stories, periodic_stories
+from tests.stories import text
+from tests.stories.model import Story
+from tests.stories.play import Way, play
+from tests.test_periodic_equivalence import SEEDS, check, ways
+
+SCHEMA = """CREATE STREAM s (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts;
+    CREATE STREAM t (k INT, v INT, ts TIMESTAMP) TIMESTAMP BY ts;
+    CREATE TABLE r (k INT, y INT)"""
+
+
+@settings(max_examples=examples(60))
+@given(every_stories(), SEEDS)
+def test_every(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(25))
+@given(every_day_stories(), SEEDS)
+def test_every_by_the_calendar(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+# ---------------------------------------------------------------- EVERY and SLIDE
+
+
+def said_at_the_end(sql: str) -> str | None:
+    """The query with EVERY for the SLIDE of its windows; None where that means something else: a
+    block that appends has its own."""
+    statement = parse_one(sql)
+    assert isinstance(statement, ast.SelectStatement)
+    query = statement.query
+    parts = list(ast.walk(query))
+    windows = [w for w in parts if isinstance(w, ast.Window)]
+    outputs = [o.kind for o in parts if isinstance(o, ast.Output)]
+    if any(w.internal for w in windows) or any(isinstance(p, ast.WstreamArg) for p in parts):
+        return None
+    if len(outputs) > 1 or ast.OutputKind.WSTREAM in outputs:
+        return None
+    slide = next(w.slide for w in windows if w.slide is not None)
+    return to_sql(replace(without_slides(query), every=slide))
+
+
+def without(node: lp.Node) -> lp.Node:
+    """The plan with no SLIDE on any window."""
+    if isinstance(node, lp.Window):
+        node = replace(node, spec=replace(node.spec, slide=None))
+    return lp.with_children(node, tuple(map(without, lp.children(node))))
+
+
+@settings(max_examples=examples(60))
+@given(periodic_stories())
+def test_every_is_the_slide_of_all_windows(story: Story) -> None:
+    """The same plan, answered at the same boundaries; and the same is pushed, numbered alike."""
+    declared = text.resolve(story)
+    sql = said_at_the_end(text.expand(story.sections[1].body))
+    if sql is None:
+        return
+    other = bind_query(parse_one(sql).query, declared.catalog)  # type: ignore[union-attr]
+    bound = declared.queries["q"]
+    assert (other.slide, other.kind, other.restore) == (bound.slide, bound.kind, bound.restore)
+    assert without(other) == without(bound)
+    sections = [*story.sections]
+    sections[1] = replace(sections[1], body=sql)
+    again = replace(story, sections=sections)
+    way = Way()
+    one, two = play(story, declared, way), play(again, text.resolve(again), way)
+    assert one.pushes == two.pushes and one.progress == two.progress
+
+
+# ---------------------------------------------------------------- what was hardly meant
+
+
+def noted(sql: str) -> tuple[str, ...]:
+    """The notes of CREATE QUERY, which EXPLAIN shows too."""
+    engine = Engine()
+    engine.execute(SCHEMA)
+    (done,) = engine.execute(f"CREATE QUERY q AS {sql}")
+    (plan,) = engine.execute(f"EXPLAIN {sql}")
+    shown = "\n".join(plan.data["plan"].to_pylist())  # type: ignore[union-attr]
+    assert all(note in shown for note in done.warnings)  # type: ignore[union-attr]
+    return done.warnings  # type: ignore[union-attr, no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("sql", "form"),
+    [
+        ("SELECT k FROM s [NOW] EVERY 5 s", "[RANGE 5 s]"),
+        ("SELECT k FROM s [NOW SLIDE 5 s]", "[RANGE 5 s SLIDE 5 s]"),
+        ("SELECT s.k FROM s [RANGE 5 s SLIDE 1 s], t [NOW]", "[RANGE 1 s]"),
+        (
+            "SELECT k FROM s [NOW] EVERY 1 DAY TIME ZONE 'Europe/Berlin'",
+            "[RANGE 1 DAYS SLIDE 1 DAYS TIME ZONE 'Europe/Berlin']",
+        ),
+        (
+            "SELECT k FROM s [RANGE 1 min] WHERE EXISTS (SELECT 1 FROM t [NOW] WHERE t.k = s.k) "
+            "EVERY 10 s",
+            "[RANGE 10 s]",
+        ),
+        (
+            "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM s [RANGE 10 s INTERNAL]) [ROWS 5]",
+            "[RANGE 10 s INTERNAL SLIDE 10 s]",
+        ),
+        (
+            "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM s [ROWS 10 INTERNAL]) [ROWS 5]",
+            "[ROWS 10 INTERNAL SLIDE 10]",
+        ),
+    ],
+)
+def test_what_was_hardly_meant_is_noted_with_the_form_that_was(sql: str, form: str) -> None:
+    """Put in the place of the window, the form is taken, and nothing is noted any more."""
+    (note,) = (n for n in noted(sql) if "[" in n)
+    assert note.endswith(form)
+    statement = parse_one(sql)
+    found = [w for w in ast.walk(statement) if isinstance(w, ast.Window)]
+    (wrong,) = (w for w in found if isinstance(w, ast.NowWindow) or w.internal)
+    assert not noted(sql.replace(f"[{written(wrong, sql)}]", form))
+
+
+def written(window: ast.Window, sql: str) -> str:
+    """The window as the text has it."""
+    return sql[window.pos.column - 1 :].partition("]")[0]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k FROM s [NOW]",
+        "SELECT Istream-restore(k) FROM s [NOW] EVERY 5 s",
+        "SELECT COUNT(*) AS n FROM (SELECT Istream(k) FROM s [NOW]) [RANGE 5 s] EVERY 5 s",
+        "SELECT s.k FROM s [ROWS 10 SLIDE 5], t [NOW]",
+        "SELECT COUNT(*) AS n FROM s [RANGE 5 s INTERNAL]",
+        "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM s [RANGE 5 s SLIDE 5 s INTERNAL]) [ROWS 5]",
+    ],
+)
+def test_nothing_is_noted_where_all_is_seen(sql: str) -> None:
+    assert noted(sql) == ()
+
+
+def test_a_one_time_query_passes_every_over() -> None:
+    engine = Engine()
+    engine.execute(SCHEMA.replace("BY ts;", "BY ts RETAIN 1 h;"))
+    engine.ingest("s", [[1, 2, 0], [2, 3, 1_000_000]])
+    engine.heartbeat("s", 7_000_000)
+    (rows,) = engine.execute("SELECT k FROM s [RANGE 1 min] ORDER BY k EVERY 5 s")
+    assert rows.data["k"].to_pylist() == [1, 2]  # type: ignore[union-attr]
