@@ -16,7 +16,12 @@ from dsms.sql.binder.boundaries import without_slides
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from tests.effort import examples
-from tests.generate.periodic import every_day_stories, every_stories, periodic_stories
+from tests.generate.periodic import (
+    every_day_stories,
+    every_stories,
+    periodic_stories,
+    stamped_stories,
+)
 from tests.stories import text
 from tests.stories.model import Story
 from tests.stories.play import Way, play
@@ -37,6 +42,23 @@ def test_every(story: Story, seed: int) -> None:
 @given(every_day_stories(), SEEDS)
 def test_every_by_the_calendar(story: Story, seed: int) -> None:
     check(story, ways(seed))
+
+
+@settings(max_examples=examples(40))
+@given(stamped_stories(), SEEDS)
+def test_answers_say_their_windows(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+def test_an_answer_that_is_given_once_says_its_window() -> None:
+    """As at a boundary just behind the instant that it is of."""
+    engine = Engine()
+    engine.execute(SCHEMA.replace("BY ts;", "BY ts RETAIN 1 h;"))
+    engine.ingest("s", [[1, 2, 0]])
+    engine.heartbeat("s", 9_999_999)
+    sql = "SELECT WINDOW_START() AS a, WINDOW_END() AS b, COUNT(*) AS n FROM s [RANGE 10 s]"
+    (rows,) = engine.execute(sql)
+    assert rows.data.to_pylist() == [{"a": 0, "b": 10_000_000, "n": 1}]  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------- EVERY and SLIDE

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Result, Rows, shown_instant
@@ -17,6 +18,7 @@ from dsms.oneshot.cut import Cut, cut
 from dsms.oneshot.pushdown import OPS
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.stamps import stamped
 from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
 from dsms.reads.leaves import batches, instant
@@ -257,7 +259,7 @@ class Selection:
                 found = adhoc.run(
                     reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel
                 )
-        data = pa.RecordBatch.from_arrays(found.columns, schema=arrow_schema(schema))
+        data = _answer(self.bound, found.columns, reading.at)
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
         types = tuple(str(f.type) for f in schema)
@@ -319,7 +321,15 @@ def answer_of(
         runtime.adhoc.limit(limit)
         rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(limit), cancel)
     clock = ALWAYS if at == FOREVER else at
-    return pa.RecordBatch.from_arrays(rows.columns, schema=arrow_schema(bound.schema)), clock
+    return _answer(bound, rows.columns, at), clock
+
+
+def _answer(bound: lp.Output, cols: list[pa.Array], at: int) -> pa.RecordBatch:
+    """What is answered as of `at` is what is answered at a boundary just behind it."""
+    if bound.stamps:
+        n = len(cols[0])
+        cols = stamped(cols, bound.stamps, np.full(n, at + 1 if at < FOREVER else at, np.int64))
+    return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(bound.schema))
 
 
 def refuse_archives(needed: dict[int, Read]) -> None:

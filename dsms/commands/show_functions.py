@@ -31,6 +31,9 @@ def _lines() -> Iterator[Line]:
         "The name of who asks; of a persistent query, of its creator.",
         None,
     )
+    for name, end in (("window_start", "begins"), ("window_end", "ends")):
+        meaning = f"Where the window of a periodic answer {end}; a column of the outermost SELECT."
+        yield name, "scalar", "", "TIMESTAMP", meaning, None
     for name in functions.aggregate_names():
         yield from _signatures(functions.aggregate(name), "aggregate")
 

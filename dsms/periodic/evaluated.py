@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel
 from dsms.operators.answers import Answer
+from dsms.operators.stamps import stamped
 from dsms.periodic.counted import Numbers
 from dsms.plan import paths
 from dsms.running.pipeline import Path
@@ -117,9 +119,12 @@ class EvaluatedQuery(Registered):
     def shown_clock(self) -> int:
         return self.answered
 
-    def batch(self, rows: Answer) -> pa.RecordBatch:
-        """An answer as it is reported."""
+    def batch(self, rows: Answer, at: np.ndarray | None = None) -> pa.RecordBatch:
+        """Answers as they are reported; `at`: the boundary of each row, int64[n], if there is
+        one."""
         cols = list(rows.cols[: len(self.output.schema)])  # more are there for ORDER BY only
+        if at is not None and self.output.stamps:
+            cols = stamped(cols, self.output.stamps, at)
         return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
 
     def live(self) -> dict[Path, dict[str, float]]:

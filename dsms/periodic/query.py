@@ -296,7 +296,7 @@ class PeriodicQuery(EvaluatedQuery):
 
     def _publish(self, at: np.ndarray, shown: Answer) -> None:
         if shown.n:
-            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self.batch(shown)))
+            self.publish(Chunk(self.seq, np.zeros(shown.n, np.int8), at, self.batch(shown, at)))
 
     def publish(self, chunk: Chunk) -> None:
         """Answers, numbered on from `seq`."""
@@ -321,7 +321,7 @@ class PeriodicQuery(EvaluatedQuery):
             return self.latest.slice(self.latest.num_rows - 1)
         if self.last is None or self.output.kind != "rstream":
             return None
-        return self.batch(self.last)
+        return self.batch(self.last, np.full(self.last.n, self.answered, np.int64))
 
     def answer_rows(self) -> int:
         return int(self.latest is not None) if self.last is None else self.last.n

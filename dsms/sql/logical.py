@@ -14,7 +14,7 @@ from typing import Literal
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Expr
 from dsms.sql.types import Schema
-from dsms.sql.window import Slide, WindowSpec
+from dsms.sql.window import Landmark, Slide, Time, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +208,23 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """A column of the answer that says where the window of its boundary begins, or ends.
+
+    window   the window in time that is meant; None: the boundary itself (`end`)"""
+
+    column: int
+    end: bool
+    window: Time | Landmark | None
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """The root: what of Q(τ) is reported.  `explicit` is False where the kind is the default
     (Istream if the plan is monotonic, else Rstream), which the planner fills in; `slide` the one
-    SLIDE that governs the query, if any.  Wstream is bound as Rstream over Window over Append."""
+    SLIDE, or EVERY, that governs the query, if any.  Wstream is bound as Rstream over Window over
+    Append.  `stamps`: columns of the child's, empty there, that are filled in when an answer is
+    reported."""
 
     child: Node
     kind: Literal["istream", "dstream", "rstream"]
@@ -219,6 +232,7 @@ class Output:
     restore: bool
     slide: Slide | None
     schema: Schema
+    stamps: tuple[Stamp, ...] = ()
 
 
 Node = (

@@ -304,6 +304,37 @@ def every_day_stories(draw: Any, most_rows: int = 16) -> Story:
     return story_of(declared, sql, ended(d, given(d, declared, most_rows, instant(base), unit)))
 
 
+STAMPED = (
+    "{kind}(WINDOW_START() AS a, WINDOW_END() AS b, x.k AS c0, COUNT(*) AS n) FROM {s} [{w}] AS x "
+    "GROUP BY x.k",
+    "{kind}(WINDOW_END() AS b, COUNT(*) AS c0, WINDOW_START() AS a) FROM {s} [{w}] AS x",
+    "{kind}(x.k AS c0, WINDOW_START() AS a) FROM {s} [{w}] AS x WHERE x.k > 0",
+    "{kind}(DISTINCT WINDOW_START() AS a, x.k AS c0) FROM {s} [{w}] AS x",
+    "{kind}(WINDOW_END() AS b, x.k AS c0, y.k AS c1) FROM {s} [{w}] AS x, {s} [ROWS 2] AS y",
+    "{kind}(WINDOW_END() AS b, x.k AS c0) FROM {s} [PARTITION BY k ROWS 1] AS x",
+)
+
+
+@st.composite
+def stamped_stories(draw: Any, most_rows: int = 16) -> Story:
+    """WINDOW_START() and WINDOW_END(), by seconds and by the calendar."""
+    d = Draws(draw)
+    declared = world(d)
+    kind = d.pick(("Rstream", "Istream", "Dstream", "Rstream", "Rstream-restore"))
+    stream = d.pick(declared.of("stream")).name
+    if d.chance(40):
+        zone, base = d.pick(PLACES)
+        window, start, unit = f"RANGE {d.pick(RANGES)}", instant(base), 3 * HOUR
+        every = f"{d.pick(DAYS)} TIME ZONE '{zone}'"
+    else:
+        n, start, unit, every = d.number(2, 12), 0, SECOND, d.pick(SLIDES)
+        ago = f"RANGE {n} SECONDS UNTIL 1 SECONDS AGO"
+        window = d.pick((f"RANGE {n} SECONDS", ago, "SINCE 3s"))
+    sql = d.pick(STAMPED).format(kind=kind, s=stream, w=window)
+    came = ended(d, given(d, declared, most_rows, start, unit))
+    return story_of(declared, f"SELECT {sql}{_order(d, 1)} EVERY {every}", came)
+
+
 def _order(d: Draws, columns: int) -> str:
     """ORDER BY and LIMIT, at times, over columns c0, c1, ..."""
     if not d.chance(30):

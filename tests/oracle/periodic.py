@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsms.sql import logical as lp
-from dsms.sql.types import ALWAYS
-from dsms.sql.window import Slide
-from tests.oracle.boundaries import all_boundaries
+from dsms.sql.types import ALWAYS, MAX_INSTANT, MIN_INSTANT
+from dsms.sql.window import Slide, Time
+from tests.oracle.boundaries import all_boundaries, range_start
 from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
 from tests.oracle.instants import instants
 from tests.oracle.keys import by_value
@@ -121,7 +121,7 @@ class Periodic:
             rows = self._shown(b, before, now, range(*self._steps(last, b)))
             yield Answered(
                 self.real_instants.get(b, b),
-                tuple(f.values[: len(self.output.schema)] for f in rows),
+                tuple(self._stamped(f.values[: len(self.output.schema)], b) for f in rows),
             )
             before, last = now, b
 
@@ -130,8 +130,26 @@ class Periodic:
         if not self.bounds:
             return None
         b = self.bounds[-1]
-        rows = tuple(f.values[: len(self.output.schema)] for f in self._answer(b))
+        width = len(self.output.schema)
+        rows = tuple(self._stamped(f.values[:width], b) for f in self._answer(b))
         return Answered(self.real_instants.get(b, b), rows)
+
+    def _stamped(self, values: Values, boundary: int) -> Values:
+        """WINDOW_START() and WINDOW_END() are those of the boundary at which a row is told: its
+        window is [b - RANGE, b - UNTIL), or begins SINCE an instant; NULL where that is no
+        TIMESTAMP."""
+        out = list(values)
+        for stamp in self.output.stamps:
+            window = stamp.window
+            if stamp.end:
+                at = boundary - (0 if window is None else window.until)
+            elif isinstance(window, Time):
+                at = range_start(window, boundary)
+            else:
+                assert window is not None
+                at = window.since
+            out[stamp.column] = at if MIN_INSTANT <= at <= MAX_INSTANT else None
+        return tuple(out)
 
     def _at(self, instant: int) -> list[Fact]:
         return self._evaluator.at(self.core, bisect_right(self.instants, instant) - 1)

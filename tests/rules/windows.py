@@ -159,4 +159,36 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     ("DS317", "SELECT * FROM limits ^WINDOW 10", "there is none", "put a stream"),
     ("DS317", "SELECT * FROM trades [^NOW], quotes WINDOW 10", "a window of its own", "leave one"),
+    (
+        "DS345",
+        "SELECT sym, ^WINDOW_END() FROM trades [RANGE 10]",
+        "a continuous query has none",
+        "SELECT sym, WINDOW_END() FROM trades [RANGE 10 s] EVERY 10 s",
+    ),
+    (
+        "DS345",
+        "SELECT ^WINDOW_START() FROM trades [ROWS 10] EVERY 5 s",
+        "this query has none",
+        "[RANGE 10 s]",
+    ),
+    (
+        "DS345",
+        "SELECT ^WINDOW_START() FROM trades [RANGE 10], quotes [RANGE 5] EVERY 5 s",
+        "several that differ",
+        "the same length",
+    ),
+    ("DS345", "SELECT ^WINDOW_END() FROM trades [ROWS 10 SLIDE 5]", "counts rows", "EVERY 10 s"),
+    (
+        "DS345",
+        "SELECT sym FROM trades [RANGE 10] WHERE ts < ^WINDOW_END() EVERY 5 s",
+        "outermost SELECT",
+        "SELECT WINDOW_END() AS at",
+    ),
+    (
+        "DS345",
+        "CREATE QUERY q AS SELECT ^WINDOW_END() FROM trades [RANGE 10] ON LOOKUP",
+        "no boundaries",
+        "leave WINDOW_END out",
+    ),
+    ("DS207", "SELECT ^WINDOW_END(1) FROM trades [NOW] EVERY 5 s", "no arguments", "WINDOW_END()"),
 ]

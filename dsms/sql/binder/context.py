@@ -68,6 +68,8 @@ class Context:
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
     every: ast.Slide | None = None  # EVERY of the whole query
+    # columns of the answer that are WINDOW_START() or WINDOW_END()
+    stamps: list[tuple[int, ast.FuncCall]] = field(default_factory=list)
     # what the user sees some rows of
     filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
     # aggregates that need sub-windows

@@ -11,6 +11,7 @@ from dsms.sql import ast, functions
 from dsms.sql.binder.calls import BINARY, COMPARE, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.scope import Scope, find
+from dsms.sql.binder.stamps import ENDS, is_stamp, misplaced
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
@@ -244,6 +245,8 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         return _extract(env, node)
     if name.casefold() == "current_user":
         return _current_user(env, node)
+    if is_stamp(node):
+        raise misplaced(node)
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node)
     _only_plain(node)
@@ -290,6 +293,7 @@ def _unknown_function(node: ast.FuncCall) -> Exception:
             *functions.scalar_names(operators=False),
             *functions.aggregate_names(),
             "current_user",
+            *ENDS,
         )
     ]
     hint = instead(name, "function", "bare")

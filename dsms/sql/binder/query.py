@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dsms.sql import ast
-from dsms.sql.binder import boundaries, lookups, wstream
+from dsms.sql.binder import boundaries, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
@@ -67,7 +67,8 @@ def bind_query(
         boundaries.check_restore(ctx, output, slide)
     kind = "rstream" if output is None else KINDS[output.kind]
     restore = output is not None and output.restore
-    return Output(node, kind, output is not None, restore, slide, bound.schema())
+    put = stamps.stamps(ctx, whole, node, slide, on_lookup)
+    return Output(node, kind, output is not None, restore, slide, bound.schema(), put)
 
 
 def _check_every(node: Node, every: ast.Slide) -> None:

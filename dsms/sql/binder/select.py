@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import wstream
+from dsms.sql.binder import stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     default_type,
@@ -154,7 +154,7 @@ class _Block:
         grouping = self._grouping(env)
         if grouping is not None:
             env = replace(env, before=grouping.before)
-        exprs, names = self._items(env)
+        exprs, names = self._items(env, ordering is not None)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
         if grouping is not None:
@@ -217,14 +217,17 @@ class _Block:
         keys, names = group_keys(replace(env, place="GROUP BY"), select)
         return Grouping(keys, names)
 
-    def _items(self, env: Env) -> tuple[list[Expr], list[str]]:
+    def _items(self, env: Env, outermost: bool) -> tuple[list[Expr], list[str]]:
         exprs: list[Expr] = []
         names: list[str] = []
         for item in self.select.items:
             if isinstance(item, ast.StarItem):
                 self._star(env, item, exprs, names)
                 continue
-            expr = bind(env, item.expr)
+            if outermost and stamps.is_stamp(item.expr):
+                expr: Expr = stamps.note(self.ctx, len(exprs), item.expr)
+            else:
+                expr = bind(env, item.expr)
             exprs.append(expr if self.open_nulls else cast(expr, default_type(expr.type)))
             names.append(self._name(env, item))
         return exprs, names
