@@ -21,6 +21,7 @@ from dsms.sql.literals import UNIT_WORDS, unit
 from dsms.sql.mistakes import known_mistake
 from dsms.sql.script import Piece, Word, words
 from dsms.sql.suggest import ranked
+from dsms.sql.translated import advised
 
 _TRIED = 4  # spellings tried per word
 _LONG = 20_000  # characters past which no other spelling is tried
@@ -101,7 +102,14 @@ class _Failure:
 
 
 def complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
-    """The error to show for a parse that failed."""
+    """The error to show for a parse that failed; where the statement is one of another system, with
+    what it is here."""
+    found = _complaint(error, piece)
+    found.hint = advised(found.hint, piece.text)
+    return found
+
+
+def _complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     if not isinstance(error, UnexpectedToken):
         return _stray(piece, error.pos_in_stream or 0)
     failure = _failure(error, piece)

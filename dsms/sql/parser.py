@@ -89,7 +89,13 @@ def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
 
         raise complaint(error, piece) from None
     yield from _checking(statement)
-    check_aliases(statement, piece)
+    try:
+        check_aliases(statement, piece)
+    except QueryError as failure:
+        from dsms.sql.translated import advised
+
+        failure.hint = advised(failure.hint, piece.text)
+        raise
     return statement
 
 

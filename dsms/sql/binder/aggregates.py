@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import ast, functions
 from dsms.sql.binder.calls import function_error
 from dsms.sql.binder.expressions import Env, bind, bind_condition
-from dsms.sql.binder.rewriting import replaced
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, Lit
 from dsms.sql.functions import FunctionError
 from dsms.sql.logical import GroupBy, Node
 from dsms.sql.printer import to_sql
+from dsms.sql.rewriting import replaced
 from dsms.sql.types import INT, NULL, STRING, Field, Type
 
 

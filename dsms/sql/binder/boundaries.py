@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from dsms.sql import ast
 from dsms.sql.binder.context import Context
-from dsms.sql.binder.rewriting import replaced
 from dsms.sql.binder.windows import check_measure, check_zone, slide_in_time
 from dsms.sql.codes import error
 from dsms.sql.printer import boundaries, query
+from dsms.sql.rewriting import replaced
 from dsms.sql.window import Slide, counts
 
 TEN_SECONDS = ast.Slide(ast.Duration(10_000_000, ast.Unit.SECOND))

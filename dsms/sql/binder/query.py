@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
+from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import boundaries, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
@@ -15,6 +17,9 @@ from dsms.sql.binder.select import Ordering, bind_body, bind_nested, output_of, 
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.logical import Node, Output
+from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
+from dsms.sql.translated import beside, of_others, translated
 
 KINDS: dict[ast.OutputKind, Literal["istream", "dstream", "rstream"]] = {
     ast.OutputKind.ISTREAM: "istream",
@@ -35,6 +40,22 @@ def bind_query(
     `options` are those of its WITH clause (checked here; `check_options` gives their values).
     `persistent` is False for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
     """
+    try:
+        return _bound(query, catalog, options, persistent)
+    except QueryError as failure:
+        if of_others(failure) and (shown := translated(to_sql(query))) is not None:
+            with suppress(QueryError):
+                _bound(parse_one(shown), catalog, (), True)  # type: ignore[arg-type]
+                failure.hint = beside(failure.hint, shown)
+        raise
+
+
+def _bound(
+    query: ast.Query | ast.Select | ast.SetOp | ast.SelectStatement | ast.CreateQuery,
+    catalog: Catalog,
+    options: Sequence[ast.Option],
+    persistent: bool,
+) -> Output:
     on_lookup, once = False, isinstance(query, ast.SelectStatement)
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
         options = options or query.options

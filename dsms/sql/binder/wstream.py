@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from dsms.sql import ast
-from dsms.sql.binder.rewriting import replaced
 from dsms.sql.codes import error
 from dsms.sql.printer import to_sql
+from dsms.sql.rewriting import replaced
 
 Body = ast.Select | ast.SetOp | ast.Query
 
