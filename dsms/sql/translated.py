@@ -218,8 +218,9 @@ def _duration(text: str) -> ast.Duration | None:
 
 def _windowed(items: tuple[ast.FromItem, ...], window: ast.Window) -> tuple[ast.FromItem, ...]:
     def put(part: ast.Node) -> ast.Node | None:
-        bare = isinstance(part, ast.TableRef) and part.window is None
-        return replace(part, window=window) if bare else None
+        if not isinstance(part, ast.TableRef) or part.window is not None:
+            return None
+        return replace(part, window=window)
 
     found: tuple[ast.FromItem, ...] = replaced(items, put)
     return found

@@ -196,7 +196,7 @@ class _FromBinder:
         scope = relation_scope(schema, alias, also=bound.also)
         if ref.window is not None:
             node = windows.put_window(
-                self.ctx, node, ref.window, scope, schema, self.block.internal
+                self.ctx, node, ref.window, scope, schema, self.block.internal, ref.query
             )
         self._source(ref, node)
         return self._leaf(node, scope, ref)

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from dsms.sql import ast
 from dsms.sql.binder import archives, durations
+from dsms.sql.binder.appendable import appendable
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.properties import append_only, why_not_append_only
 from dsms.sql.binder.scope import Scope, find
@@ -35,16 +36,24 @@ DAY = 86_400_000_000
 
 
 def put_window(
-    ctx: Context, child: Node, window: ast.Window, scope: Scope, schema: Schema, internal: bool
+    ctx: Context,
+    child: Node,
+    window: ast.Window,
+    scope: Scope,
+    schema: Schema,
+    internal: bool,
+    inside: ast.Query | None = None,
 ) -> Window:
     """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream
-    says so."""
+    says so; `inside`: the query whose result it is."""
     if not append_only(child):
         reason = why_not_append_only(child)
         hint = (
             "write Istream(...) around the select list inside: what enters its answer is "
             "appended, and stays"
         )
+        if inside is not None:
+            hint += appendable(inside, window)
         raise error(
             "DS306",
             f"a window needs an append-only input, and this result is not: {reason}",

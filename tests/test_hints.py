@@ -1,0 +1,236 @@
+"""Hints lead somewhere: each statement, FROM clause and window that one shows parses; what is made
+from the statement at hand is taken in its place; and what the others say to do is done here, and is
+taken too.  So no hint sends anyone on to another error, and none in a circle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from dsms.errors import QueryError
+from dsms.sql.foreign import sections
+from dsms.sql.mistakes import mistakes
+from dsms.sql.parser import parse_one
+from tests.rules import RULES
+from tests.test_rules import SCHEMA, declared, run
+
+# what stands for a length, a number or a name where a form leaves it open
+OPEN = {"t": "10 s", "s": "5 s", "d": "1 h", "u": "1 s", "n": "5", "m": "2", "i": "'2013-01-01'"}
+SHOWN = re.compile(r"\[(?:RANGE|ROWS|PARTITION|NOW|SINCE|SLIDE|UNBOUNDED)[^\]]*\]")
+
+
+def hints() -> dict[str, str]:
+    """All that there are of the language, by what they are about."""
+    out: dict[str, str] = {}
+    catalog = declared(SCHEMA)
+    for code, text, *_ in RULES:
+        with pytest.raises(QueryError) as caught:
+            run(text.replace("^", ""), catalog)
+        out[f"{code}: {text}"] = caught.value.hint or ""
+    out |= {m.message: m.hint or "" for m in mistakes()}
+    out |= {f"{s} {w}": hint for s, words in sections().items() for w, hint in words.items()}
+    return {key: hint for key, hint in out.items() if hint}
+
+
+HINTS = hints()
+
+
+def windows(hint: str) -> Iterator[str]:
+    """The windows that a hint shows, with what it leaves open filled in."""
+    for found in SHOWN.findall(hint):
+        if "..." not in found:
+            yield re.sub(r"(?<!\d )(?<!\w)[tsdunmi](?!\w)", lambda m: OPEN[m[0]], found)
+
+
+def statements(hint: str) -> Iterator[str]:
+    """The whole statements and FROM clauses that a hint shows."""
+    for part in re.split(r"; (?=[a-z])|, or ", hint):
+        found = re.search(r"(?<=: )(FROM \(?SELECT|SELECT|CREATE|FROM \(SELECT) .*", part)
+        if found is not None and "..." not in found[0] and "name" not in found[0]:
+            yield f"SELECT * {found[0]}" if found[0].startswith("FROM") else found[0]
+
+
+@pytest.mark.parametrize("about", HINTS)
+def test_windows_that_are_shown_are_windows(about: str) -> None:
+    for window in windows(HINTS[about]):
+        if window.startswith("[SLIDE"):
+            window = window.replace("[SLIDE", "[RANGE 5 s SLIDE")
+        parse_one(f"SELECT a FROM q {window}")
+
+
+GENERATED = {
+    about: hint for about, hint in HINTS.items() if about[:2] == "DS" and list(statements(hint))
+}
+
+
+@pytest.mark.parametrize("about", GENERATED)
+def test_what_a_hint_shows_is_taken(about: str) -> None:
+    for statement in statements(GENERATED[about]):
+        run(statement, declared(SCHEMA))
+
+
+def test_statements_are_found_in_hints() -> None:
+    assert {about[:5] for about in GENERATED} >= {"DS306", "DS309", "DS318", "DS345"}
+
+
+# ---------------------------------------------------------------- what hints say to do
+
+# a code, what is refused with it, and what is left when its hint is followed
+FOLLOWED = """
+DS301
+  SELECT sym FROM trades WHERE SUM(qty) > 1
+  SELECT sym FROM trades GROUP BY sym HAVING SUM(qty) > 1
+DS302
+  SELECT MAX(SUM(qty)) FROM trades
+  SELECT MAX(s) FROM (SELECT SUM(qty) AS s FROM trades GROUP BY sym)
+DS303
+  SELECT sym, SUM(qty) FROM trades
+  SELECT sym, SUM(qty) FROM trades GROUP BY sym
+DS303
+  SELECT sym, SUM(qty) FROM trades
+  SELECT LAST(sym), SUM(qty) FROM trades
+DS304
+  SELECT SUM(*) FROM trades
+  SELECT SUM(qty) FROM trades
+DS305
+  SELECT * FROM limits [RANGE 10]
+  SELECT * FROM limits
+DS306
+  SELECT SUM(b) FROM (SELECT SUM(qty) AS b FROM trades [RANGE 6]) [ROWS 10]
+  SELECT SUM(b) FROM (SELECT Istream(SUM(qty) AS b) FROM trades [RANGE 6]) [ROWS 10]
+DS307
+  SELECT * FROM trades [RANGE 0]
+  SELECT * FROM trades [NOW]
+DS308
+  SELECT * FROM trades [ROWS 10 SLIDE 2 s]
+  SELECT * FROM trades [ROWS 10 SLIDE 10]
+DS308
+  SELECT * FROM trades [ROWS 10 SLIDE 2 s]
+  SELECT * FROM trades [ROWS 10] EVERY 2 s
+DS309
+  SELECT * FROM trades [RANGE 10 SLIDE 5], quotes [ROWS 10 SLIDE 5]
+  SELECT * FROM trades [RANGE 10], quotes [ROWS 10] EVERY 5 s
+DS310
+  SELECT * FROM trades [RANGE 1.000001 s] EVERY 1 h
+  SELECT * FROM trades [RANGE 1 s] EVERY 1 h
+DS310
+  SELECT * FROM trades [NOW] EVERY 7 h TIME ZONE 'Europe/Paris'
+  SELECT * FROM trades [NOW] EVERY 6 h TIME ZONE 'Europe/Paris'
+DS311
+  SELECT Rstream-restore(*) FROM trades [RANGE 10 SLIDE 5], quotes [RANGE 10]
+  SELECT Rstream-restore(*) FROM trades [RANGE 10], quotes [RANGE 10] EVERY 5 s
+DS311
+  SELECT Rstream-restore(*) FROM trades [RANGE 10 SLIDE 5], quotes [ROWS 10]
+  SELECT Rstream-restore(*) FROM trades [RANGE 10], quotes [ROWS 10] EVERY 5 s
+DS311
+  SELECT Istream-restore(*) FROM trades
+  SELECT Istream-restore(*) FROM trades [RANGE 10 SLIDE 5]
+DS312
+  SELECT Wstream-restore(*)[ROWS 5] FROM trades [RANGE 10 SLIDE 5]
+  SELECT Wstream(*)[ROWS 5] FROM trades [RANGE 10 SLIDE 5]
+DS313
+  SELECT * FROM trades [ROWS 5 UNTIL 5 AGO]
+  SELECT * FROM trades [ROWS 6 UNTIL 5 AGO]
+DS314
+  SELECT DISTINCT sym FROM trades [RANGE 10 INTERNAL]
+  SELECT DISTINCT sym FROM trades [RANGE 10]
+DS314
+  SELECT sym FROM trades [RANGE 10 INTERNAL] UNION SELECT sym FROM quotes [NOW]
+  SELECT sym FROM trades [RANGE 10 INTERNAL] UNION ALL SELECT sym FROM quotes [NOW]
+DS315
+  SELECT sym FROM trades [NOW] EXCEPT SELECT sym FROM quotes [RANGE 10 INTERNAL]
+  SELECT sym FROM trades [NOW] EXCEPT SELECT sym FROM quotes [RANGE 10]
+DS316
+  SELECT * FROM trades [RANGE 10 INTERNAL], quotes [ROWS 10]
+  SELECT * FROM trades [RANGE 10 INTERNAL], quotes [ROWS 10 INTERNAL]
+DS316
+  SELECT * FROM trades [RANGE 10 INTERNAL], quotes [ROWS 10]
+  SELECT * FROM trades [RANGE 10 INTERNAL], quotes [RANGE 10]
+DS317
+  SELECT * FROM trades [NOW], quotes WINDOW 10
+  SELECT * FROM trades [NOW], quotes
+DS318
+  SELECT * FROM trades [NOW] LIMIT 5
+  SELECT * FROM trades [NOW]
+DS319
+  SELECT * FROM (SELECT * FROM trades [ROWS 5] ORDER BY px) EVERY 5 s
+  SELECT * FROM (SELECT * FROM trades [ROWS 5]) ORDER BY px EVERY 5 s
+DS320
+  SELECT sym FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM quotes)
+  SELECT sym FROM trades WHERE px > 1 UNION SELECT sym FROM trades WHERE EXISTS (SELECT 1 FROM quotes)
+DS321
+  SELECT sym FROM trades WHERE px > (SELECT MAX(bid) FROM quotes)
+  SELECT sym FROM trades [NOW], (SELECT MAX(bid) AS m FROM quotes) x WHERE px > m
+DS322
+  SELECT * FROM trades, (SELECT * FROM quotes WHERE bid < px) x
+  SELECT * FROM trades, (SELECT * FROM quotes) x WHERE bid < px
+DS323
+  SELECT * FROM listed l LEFT JOIN trades t ON t.sym = l.sym
+  SELECT * FROM trades t LEFT JOIN listed l ON t.sym = l.sym
+DS324
+  SELECT * FROM listed
+  SELECT * FROM trades t JOIN listed l ON t.sym = l.sym
+DS327
+  SELECT SUM(Wstream(SUM(qty))[ROWS 2]), px FROM trades [RANGE 5]
+  SELECT SUM(Wstream(SUM(qty))[ROWS 2]), MAX(Wstream(MAX(px))[ROWS 2]) FROM trades [RANGE 5]
+DS328
+  SELECT Istream(sym) FROM trades UNION SELECT Rstream(sym) FROM quotes
+  SELECT Istream(sym) FROM trades UNION SELECT sym FROM quotes
+DS328
+  SELECT * FROM (SELECT Dstream(sym) FROM trades [NOW])
+  CREATE STREAM gone AS SELECT Dstream(sym) FROM trades [NOW]
+DS329
+  CREATE QUERY q AS SELECT SUM(qty) FROM trades [RANGE 10] EVERY 5 s ON LOOKUP
+  CREATE QUERY q AS SELECT SUM(qty) FROM trades [RANGE 10] ON LOOKUP
+DS330
+  CREATE STREAM z AS SELECT SUM(qty) AS n FROM trades [RANGE 10]
+  CREATE STREAM z AS SELECT Istream(SUM(qty) AS n) FROM trades [RANGE 10]
+DS331
+  SELECT APPROX_COUNT_DISTINCT(sym) FROM trades [RANGE 10]
+  SELECT APPROX_COUNT_DISTINCT(sym) FROM trades [RANGE 10 min SLIDE 1 min]
+DS332
+  ONCE SELECT DISTINCT sym FROM trades ORDER BY px
+  ONCE SELECT DISTINCT sym, px FROM trades ORDER BY px
+DS344
+  SELECT sym FROM (SELECT sym FROM trades EVERY 5 s) x
+  SELECT sym FROM (SELECT sym FROM trades) x EVERY 5 s
+DS344
+  SELECT top FROM limits EVERY 5 s
+  SELECT top FROM limits
+DS345
+  SELECT WINDOW_START() FROM trades [ROWS 10] EVERY 5 s
+  SELECT WINDOW_START() FROM trades [RANGE 10 s] EVERY 5 s
+DS345
+  SELECT WINDOW_END() FROM trades [ROWS 10 SLIDE 5]
+  SELECT WINDOW_END() FROM trades [ROWS 10] EVERY 10 s
+DS390
+  ONCE SELECT * FROM ARCHIVE trades
+  CREATE STREAM trades2 (sym STRING) ARCHIVE FOR 30 DAYS
+DS391
+  SELECT * FROM ARCHIVE kept
+  ONCE SELECT * FROM ARCHIVE kept
+DS392
+  ONCE SELECT * FROM kept [RANGE 2 h ARCHIVE]
+  ONCE SELECT * FROM kept [RANGE 1 h ARCHIVE]
+"""
+
+
+def followed() -> list[tuple[str, str, str]]:
+    lines = [line.strip() for line in FOLLOWED.strip().splitlines()]
+    return list(zip(lines[::3], lines[1::3], lines[2::3], strict=True))
+
+
+@pytest.mark.parametrize(("code", "wrong", "right"), followed())
+def test_who_follows_a_hint_arrives(code: str, wrong: str, right: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        run(wrong, declared(SCHEMA))
+    assert caught.value.code == code
+    run(right, declared(SCHEMA))
+
+
+def test_all_rules_of_the_language_have_been_followed() -> None:
+    """DS325: what it says is another statement for another query."""
+    rules = {code for code, *_ in RULES if code[2] == "3"}
+    assert rules - {code for code, *_ in followed()} == {"DS325"}
