@@ -158,8 +158,8 @@ DS319
   SELECT * FROM (SELECT * FROM trades [ROWS 5] ORDER BY px) EVERY 5 s
   SELECT * FROM (SELECT * FROM trades [ROWS 5]) ORDER BY px EVERY 5 s
 DS320
-  SELECT sym FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM quotes)
-  SELECT sym FROM trades WHERE px > 1 UNION SELECT sym FROM trades WHERE EXISTS (SELECT 1 FROM quotes)
+  SELECT sym FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM kept)
+  SELECT sym FROM trades WHERE px > 1 UNION SELECT sym FROM trades WHERE EXISTS (SELECT 1 FROM kept)
 DS321
   SELECT sym FROM trades WHERE px > (SELECT MAX(bid) FROM quotes)
   SELECT sym FROM trades [NOW], (SELECT MAX(bid) AS m FROM quotes) x WHERE px > m
