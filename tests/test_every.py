@@ -17,6 +17,7 @@ from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from tests.effort import examples
 from tests.generate.periodic import (
+    every_block_stories,
     every_day_stories,
     every_stories,
     periodic_stories,
@@ -41,6 +42,12 @@ def test_every(story: Story, seed: int) -> None:
 @settings(max_examples=examples(25))
 @given(every_day_stories(), SEEDS)
 def test_every_by_the_calendar(story: Story, seed: int) -> None:
+    check(story, ways(seed))
+
+
+@settings(max_examples=examples(60))
+@given(every_block_stories(), SEEDS)
+def test_blocks_append_at_boundaries_of_their_own(story: Story, seed: int) -> None:
     check(story, ways(seed))
 
 

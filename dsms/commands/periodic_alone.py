@@ -7,7 +7,7 @@ from dsms.commands.periodic_registration import Registration
 from dsms.operators.timeline import Timeline
 from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import EvaluatedQuery
-from dsms.periodic.incremental import Collected, Incremental, lazily
+from dsms.periodic.incremental import Collected, Incremental, lazily, own_slides
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.timed import Timed
 from dsms.running.beginning import look_back
@@ -28,7 +28,8 @@ def alone(new: Registration) -> PeriodicQuery:
     timeline = Timeline(memory=late_memory(plan.inner.node)) if plan.timed else None
     log = Collected(0)
     inner = assembled(runtime, new.definition, plan.inner, log, slide, bound.restore, timeline)
-    evaluator = Incremental(inner, bound.restore)
+    own = () if bound.restore or bound.slide is None else own_slides(bound, bound.slide)
+    evaluator = Incremental(inner, bound.restore, slides=own)
     if timeline is not None:
         counted = inner.streams[governing(plan.inner.node, bound)]
         evaluator = Timed(inner, bound.restore, timeline=timeline, counted=counted)

@@ -17,6 +17,7 @@ from dsms.plan.ages import dated, numbers, reads_late, timestamps
 from dsms.plan.boundaries import Deaths
 from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
+from dsms.plan.variants import block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded
@@ -186,7 +187,7 @@ class Builder:
 
         match phys.variant:
             case "periodic":
-                slide = inner_slide(node.child)
+                slide = block_slide(node.child)
                 assert slide is not None
                 return periodic.PeriodicAppendOp(
                     phys.children[0], slide, self.timeline, node.entries, node.departures
@@ -320,17 +321,6 @@ def inside(builder: Builder, node: lp.Node) -> Builder:
     if isinstance(node, lp.Append) and node.mixed != builder.mixed:
         return replace(builder, mixed=node.mixed)
     return builder
-
-
-def inner_slide(node: lp.Node) -> Slide | None:
-    """The SLIDE that governs a block; None if the block is continuous."""
-    if isinstance(node, lp.Append):
-        return None
-    if isinstance(node, lp.Window) and node.spec.slide is not None:
-        return node.spec.slide
-    return next(
-        (found for child in lp.children(node) if (found := inner_slide(child)) is not None), None
-    )
 
 
 class Through:

@@ -18,14 +18,18 @@ from dsms.api import Cancel, Chunk
 from dsms.operators.answers import Answer, concat, lost_rows, no_rows
 from dsms.periodic.counted import CountedSource, Numbers
 from dsms.plan import paths
+from dsms.plan.boundaries import boundaries
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Pattern, Phys
+from dsms.plan.variants import block_slide
 from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
+from dsms.sql.window import Slide
 
 
 @dataclass(slots=True)
@@ -51,6 +55,8 @@ class Incremental:
     deltas: bool = field(init=False)
     width: int = field(init=False)
     numbers: Numbers | None = None  # arrival numbers stand for instants
+    slides: tuple[Slide, ...] = ()  # of blocks inside that append at boundaries of their own
+    passed: int = ALWAYS  # these blocks have had their boundaries up to this instant
     path: paths.Kind = "IS"
     together: bool = False
 
@@ -68,12 +74,26 @@ class Incremental:
         self.inner.advance(upto)
         self.inner.check()
 
+    def passes(self, instant: int) -> None:
+        """Blocks append nothing at boundaries up to there that they have not had."""
+        self.passed = max(self.passed, instant)
+
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
+        if self.slides:
+            for own in self._own(boundary):
+                self.inner.advance(own - 1, cancel)
         self.inner.advance(boundary - 1, cancel)
         self.inner.check()
         if self.numbers is not None:
             self.numbers.forget(boundary - 1)
         return self.current_answer()
+
+    def _own(self, boundary: int) -> list[int]:
+        """The boundaries of blocks inside before that one of the query, ascending."""
+        found = [boundaries(slide, self.passed, boundary) for slide in self.slides]
+        self.passed = boundary
+        own: list[int] = np.unique(np.concatenate(found)).tolist()
+        return own
 
     def current_answer(self) -> Answer:
         """What the continuous query, as far as it got, makes a periodic one report."""
@@ -137,6 +157,15 @@ def inner_output(output: lp.Output, monotonic: bool) -> lp.Output:
     return lp.Output(
         core, "istream" if streams else "rstream", True, output.restore, None, core.schema
     )
+
+
+def own_slides(node: lp.Node, slide: Slide) -> tuple[Slide, ...]:
+    """The SLIDEs of blocks that append, other than that of the query."""
+    found = [own for child in lp.children(node) for own in own_slides(child, slide)]
+    if isinstance(node, lp.Append) and not node.mixed:
+        own = block_slide(node.child)
+        found += [own] if own is not None and own != slide else []
+    return tuple(dict.fromkeys(found))
 
 
 def lazily(phys: Phys, output: lp.Output) -> bool:

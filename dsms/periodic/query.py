@@ -53,6 +53,15 @@ class Interruptible(Protocol):
         ...
 
 
+@runtime_checkable
+class Stepped(Protocol):
+    """An evaluator in which blocks have boundaries of their own."""
+
+    def passes(self, instant: int) -> None:
+        """These append nothing up to that instant any more."""
+        ...
+
+
 @dataclass(slots=True)
 class PeriodicQuery(EvaluatedQuery):
     """A query with SLIDE."""
@@ -95,7 +104,9 @@ class PeriodicQuery(EvaluatedQuery):
         if self.numbers is not None:
             first_row = self.registered
         if self.due is None:
-            self.first = self.due = next_boundary(self.slide, max(self.registered, first_row))
+            begun = max(self.registered, first_row)
+            self.first = self.due = next_boundary(self.slide, begun)
+            self._passes(begun)
 
     def take_rows(self, stream: str, rows: Sequence[Batch]) -> None:
         """Rows of a stream come."""
@@ -239,6 +250,11 @@ class PeriodicQuery(EvaluatedQuery):
             self.answered = last
             self.tell(Push(self.name, self.seq, "progress", last))
             self._answered(last)
+            self._passes(last)
+
+    def _passes(self, instant: int) -> None:
+        if isinstance(self.evaluator, Stepped):
+            self.evaluator.passes(instant)
 
     def take(self, rows: pa.RecordBatch, at: np.ndarray, sign: np.ndarray, each: int) -> None:
         """Answers of one row at every boundary `at`; `each`: bytes of a row, about."""

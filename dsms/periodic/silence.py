@@ -16,6 +16,7 @@ import numpy as np
 
 from dsms.plan import windows
 from dsms.plan.boundaries import Deaths, boundaries, next_boundary
+from dsms.plan.variants import block_slide
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
 from dsms.sql.window import Slide, Time
@@ -54,7 +55,17 @@ def gone_at(slide: Slide, length: int, newest: int) -> int:
 
 def quiet(slide: Slide, node: lp.Node) -> int:
     """µs of silence, about, that a plan reports."""
-    return (SILENCE if slide.regular and steady(node) else LESS) * slide.every
+    shortest = min([slide.every, *_appending(node)])
+    return (SILENCE if slide.regular and steady(node) else LESS) * shortest
+
+
+def _appending(node: lp.Node) -> list[int]:
+    """µs between the boundaries of blocks that append at some of their own."""
+    found = [every for child in lp.children(node) for every in _appending(child)]
+    if isinstance(node, lp.Append) and not node.mixed:
+        own = block_slide(node.child)
+        found += [own.every] if own is not None and not own.by_rows else []
+    return found
 
 
 def steady(node: lp.Node) -> bool:

@@ -10,6 +10,7 @@ from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, Strategy
 from dsms.sql import logical as lp
 from dsms.sql.types import Kind, Type
+from dsms.sql.window import Slide
 
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
@@ -89,7 +90,15 @@ def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> s
 
 def slides(node: lp.Node) -> bool:
     """Whether a window of the block has a SLIDE."""
+    return block_slide(node) is not None
+
+
+def block_slide(node: lp.Node) -> Slide | None:
+    """The SLIDE that governs a block; None if the block is continuous."""
     if isinstance(node, lp.Append):
-        return False
-    here = isinstance(node, lp.Window) and node.spec.slide is not None
-    return here or any(slides(child) for child in lp.children(node))
+        return None
+    if isinstance(node, lp.Window) and node.spec.slide is not None:
+        return node.spec.slide
+    return next(
+        (found for child in lp.children(node) if (found := block_slide(child)) is not None), None
+    )

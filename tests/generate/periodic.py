@@ -3,13 +3,15 @@ changed, rows counted."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
-from dsms.sql.types import INT
+from dsms.sql.types import INT, Type
 from tests.generate.draws import Draws
+from tests.generate.exprs import Column, Scope
 from tests.generate.inputs import ended, given, shuffled
 from tests.generate.queries import TYPES, Mode, Queries
 from tests.generate.stories import many_rows, story_of
@@ -61,11 +63,48 @@ class Beat:
 
 
 class EveryQueries(Queries):
-    """Makes the text of one query with EVERY: windows of all kinds, none with a SLIDE."""
+    """Makes the text of one query with EVERY: windows of all kinds, none with a SLIDE but in blocks
+    that append, at times at boundaries of their own."""
 
     def __init__(self, d: Draws, declared: World, every: str, ranges: tuple[str, ...] = ()) -> None:
         super().__init__(d, declared)
         self.every, self.ranges = every, ranges
+        self.own, self.restore = "", False
+
+    def window(self, mode: Mode, first: bool = True, inner: str | None = None) -> str:
+        text = super().window(mode, first, inner)
+        if not self.own or not text or "ROWS" in text:
+            return text
+        return f"{text[:-1]} SLIDE {self.own}]"
+
+    def _slide(self) -> str:
+        """The SLIDE of a block; empty where it is to be continuous."""
+        free = not self.own and not self.restore and self.d.chance(60)
+        return self.d.pick(DAYS[:4] if self.ranges else SLIDES) if free else self.own
+
+    def block(
+        self,
+        types: list[Type],
+        depth: int,
+        mode: Mode | None = None,
+        may_lose: bool = True,
+        output: str = "",
+    ) -> str:
+        before = self.own
+        if mode is not None and mode.kind in ("internal", "wstream"):
+            self.own = self._slide()
+        text = super().block(types, depth, mode, may_lose, output)
+        self.own = before
+        return text
+
+    def entries(self, depth: int) -> tuple[str, Scope, bool]:
+        """Without a window of its own, which would have the SLIDE."""
+        alias, before = self.d.name(), self.own
+        self.own = self._slide()
+        text = f"({_losing(self.body([INT], depth - 1, 'Istream'))})"
+        self.own = before
+        window = self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
+        return f"{text}{window} AS {alias}", [Column(f"{alias}.c0", INT)], False
 
     def _range(self, mode: Mode) -> str:
         return f"RANGE {self.d.pick(self.ranges)}" if self.ranges else super()._range(mode)
@@ -78,10 +117,10 @@ class EveryQueries(Queries):
     def query(self) -> str:
         d = self.d
         if d.chance(20):
-            kind = d.pick(("Istream-restore", "Rstream-restore"))
+            kind, self.restore = d.pick(("Istream-restore", "Rstream-restore")), True
             return f"{self.body([INT, INT], d.pick((1, 0, 1, 2)), kind)} EVERY {self.every}"
         text = super().query()
-        columns = 0 if text.startswith(("SELECT *", "SELECT Rstream(*")) else 1
+        columns = 0 if "*" in text.partition(" FROM ")[0] else 1
         return f"{text}{_order(d, columns)} EVERY {self.every}"
 
 
@@ -304,6 +343,11 @@ def every_day_stories(draw: Any, most_rows: int = 16) -> Story:
     return story_of(declared, sql, ended(d, given(d, declared, most_rows, instant(base), unit)))
 
 
+def _losing(inner: str) -> str:
+    """The query of an Istream in FROM: without SLIDE where it only passes rows on as they come."""
+    return inner if re.search(r"RANGE \d|ROWS|NOW", inner) else re.sub(r" SLIDE [^]]*", "", inner)
+
+
 STAMPED = (
     "{kind}(WINDOW_START() AS a, WINDOW_END() AS b, x.k AS c0, COUNT(*) AS n) FROM {s} [{w}] AS x "
     "GROUP BY x.k",
@@ -346,3 +390,29 @@ def _order(d: Draws, columns: int) -> str:
     limit = f" LIMIT {d.number(1, 3)}" if not ways or d.chance(60) else ""
     offset = f" OFFSET {d.number(1, 2)}" if limit and d.chance(20) else ""
     return (f" ORDER BY {', '.join(ways)}" if ways else "") + limit + offset
+
+
+@st.composite
+def every_block_stories(draw: Any, most_rows: int = 16) -> Story:
+    """A window over a block that appends at boundaries of its own, under EVERY or a SLIDE."""
+    d = Draws(draw)
+    declared = world(d)
+    queries, types = EveryQueries(d, declared, d.pick(SLIDES)), [INT, INT]
+    kind, name = d.pick(("Rstream", "Istream", "Dstream", "Rstream")), d.name()
+    queries.own = d.pick(SLIDES)
+    if d.chance(60):
+        inner = queries.block(types, 0, Mode("internal"), may_lose=False)
+    else:
+        inner = _losing(queries.body(types, 0, "Istream"))
+    queries.own = ""
+    window = queries.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
+    text = f"({inner}){window} AS {name}"
+    if d.chance(40):
+        other, columns = queries.stream(Mode(), False)
+        text += f" JOIN {other} ON {name}.c0 = {columns[0].text}"
+    if d.chance(50):
+        items = f"COUNT(*) AS c0, SUM({name}.c0) AS c1, MAX({name}.c1) AS c2"
+    else:
+        items = f"{name}.c0 AS c0, {name}.c1 AS c1"
+    came = ended(d, given(d, declared, most_rows))
+    return story_of(declared, f"SELECT {kind}({items}) FROM {text} EVERY {queries.every}", came)

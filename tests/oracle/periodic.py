@@ -35,7 +35,7 @@ from tests.oracle.keys import by_value
 from tests.oracle.oracle import is_monotonic
 from tests.oracle.points import Points
 from tests.oracle.relational import Evaluator, sort_rows
-from tests.oracle.slides import Beats, changes_at_boundaries
+from tests.oracle.slides import Beats, changes_at_boundaries, slides_of
 from tests.oracle.values import canons
 
 Streams = Mapping[str, Sequence[Row]]
@@ -80,23 +80,23 @@ class Periodic:
         self.real_instants: dict[int, int] = {}  # instants of boundaries, where rows are counted
         given, real = tables or {}, int
         if output.slide.by_rows:
+            begun = registered
             points = Points.of(self.core, _governing(self.core), read, given)
             bounds = self._counted(output.slide, points, upto, registered)
             read, given, real = points.streams, points.tables, points.instant  # type: ignore[assignment]
             found = set(range(len(points.real)))
         else:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
-            bounds = (
-                all_boundaries(output.slide, max(registered, min(firsts)), upto + 1)
-                if firsts
-                else []
-            )
+            begun = max(registered, min(firsts)) if firsts else upto + 1
+            bounds = all_boundaries(output.slide, begun, upto + 1)
             found = instants(self.core, read, given, ages or {})
             if changes_at_boundaries(self.core):
                 found |= {b - 1 for b in bounds}
+                for slide in slides_of(self.core):
+                    found |= {b - 1 for b in all_boundaries(slide, begun, upto + 1)}
         self.bounds = bounds
         self.instants = sorted(found | {ALWAYS})
-        beats = Beats(bounds, output.restore)
+        beats = Beats(bounds, output.restore, output.slide, begun, upto + 1)
         self._evaluator = Evaluator(
             self.instants, read, given, beats=beats, real=real, ages=ages or {}
         )

@@ -18,7 +18,7 @@ from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
 from tests.oracle.keys import blank, branch, by_value, entered, first_leaf, merged, numbered, timed
 from tests.oracle.scalar import evaluate
-from tests.oracle.slides import Beats, appends_at_boundaries
+from tests.oracle.slides import Beats
 from tests.oracle.values import canons, order_key
 from tests.oracle.windows import content
 
@@ -148,8 +148,8 @@ class Evaluator:
     def _come(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
         """What a block appends at an instant: what enters its answer; with a SLIDE what it answers
         at a boundary."""
-        if not node.mixed and self.beats.within and appends_at_boundaries(child):
-            return self._come_at_boundary(node, child, step)
+        if not node.mixed and (within := self.beats.within(child)) is not None:
+            return self._come_at_boundary(node, child, step, within)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
         if node.departures:
             return self._gone(node, child, left, entered)
@@ -168,15 +168,17 @@ class Evaluator:
             places |= taken
         return sorted(left, key=lambda f: (f.key, came[f.ident]))
 
-    def _come_at_boundary(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
+    def _come_at_boundary(
+        self, node: lp.Append, child: lp.Node, step: int, within: frozenset[int]
+    ) -> list[Fact]:
         """Of rows without parts the whole answer (with Istream what is new by value), of others
         what is new since the boundary before."""
-        if self.instants[step] + 1 not in self.beats.within:
+        if self.instants[step] + 1 not in within:
             return []
         rows = self.at(child, step)
         if by_value(child) and not node.entries and not node.departures:
             return by_columns(rows)
-        earlier = (s for s in range(step - 1, -1, -1) if self.instants[s] + 1 in self.beats.within)
+        earlier = (s for s in range(step - 1, -1, -1) if self.instants[s] + 1 in within)
         before = self.at(child, next(earlier, -1))
         if node.departures:
             rows, before = before, rows

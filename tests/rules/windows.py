@@ -47,6 +47,27 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "this SLIDE says otherwise",
         "FROM trades [RANGE 10 s] ORDER BY sym EVERY 2 s",
     ),
+    (
+        "DS309",
+        "SELECT a FROM (SELECT SUM(qty) AS a FROM trades [RANGE 6 SLIDE 6 INTERNAL]) [ROWS 2], "
+        "(SELECT SUM(n) AS b FROM quotes [RANGE 5 ^SLIDE 5 INTERNAL]) [ROWS 3]",
+        "one SLIDE governs",
+        "(SELECT SUM(n) AS b FROM quotes [RANGE 5 s INTERNAL SLIDE 5 s]) [ROWS 3] EVERY 6 s",
+    ),
+    (
+        "DS309",
+        "SELECT SUM(a) FROM (SELECT SUM(qty) AS a FROM trades [ROWS 6 ^SLIDE 6 INTERNAL]) [ROWS 2] "
+        "EVERY 5 s",
+        "this SLIDE says otherwise",
+        "FROM trades [ROWS 6 INTERNAL]) [ROWS 2] EVERY 5 s",
+    ),
+    (
+        "DS309",
+        "SELECT Istream-restore(a) FROM (SELECT SUM(qty) AS a FROM trades [RANGE 6 ^SLIDE 6 "
+        "INTERNAL]) [ROWS 2] EVERY 5 s",
+        "this SLIDE says otherwise",
+        "FROM trades [RANGE 6 s INTERNAL]) [ROWS 2] EVERY 5 s",
+    ),
     ("DS308", "SELECT * FROM trades [NOW] ^EVERY 0 s", "must be positive", "EVERY 10 SECONDS"),
     (
         "DS310",

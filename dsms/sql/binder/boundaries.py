@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import ast
@@ -16,18 +17,39 @@ TEN_SECONDS = ast.Slide(ast.Duration(10_000_000, ast.Unit.SECOND))
 LONGEST = 400  # characters of a query that a hint repeats
 
 
-def governing_slide(ctx: Context, whole: ast.Query) -> Slide | None:
+def governing_slide(ctx: Context, whole: ast.Query, restore: bool) -> Slide | None:
     """EVERY, or the one SLIDE of its windows; DS309 if two differ, DS310 where a window does not
-    fit."""
-    first = None if whole.every is None else _every(whole.every)
-    for spec, at in ctx.windows:
+    fit.  A block that appends may have one of its own, in time, where there is another for the
+    query (without `restore`, which looks into blocks at all instants)."""
+    inside = {at for block in ctx.blocks for at in block}
+    outer = [at for at in range(len(ctx.windows)) if at not in inside]
+    said = None if whole.every is None else _every(whole.every)
+    found = _agreed(ctx, whole, outer, said)
+    free = found is not None and not restore and not found.by_rows
+    for block in ctx.blocks:
+        own = _agreed(ctx, whole, block, None if free else found)
+        if free and own is not None and own.by_rows:
+            raise _two(ctx, whole, _first(ctx, block))
+        found = found or own
+    if whole.every is not None and found is not None:
+        for spec, at in ctx.windows:
+            if spec.slide is None:
+                check_measure(spec, found, at, word="EVERY")
+    return found
+
+
+def _agreed(ctx: Context, whole: ast.Query, places: list[int], said: Slide | None) -> Slide | None:
+    """The SLIDE of these windows, which is to be `said`, if that is given."""
+    for spec, at in (ctx.windows[i] for i in places):
         if spec.slide is not None:
-            first = first or spec.slide
-            if spec.slide != first:
-                raise _two(whole, at)
-        elif whole.every is not None and first is not None:
-            check_measure(spec, first, at, word="EVERY")
-    return first
+            said = said or spec.slide
+            if spec.slide != said:
+                raise _two(ctx, whole, at)
+    return said
+
+
+def _first(ctx: Context, places: list[int]) -> ast.Node:
+    return next(at for spec, at in (ctx.windows[i] for i in places) if spec.slide is not None)
 
 
 def _every(slide: ast.Slide) -> Slide:
@@ -36,7 +58,7 @@ def _every(slide: ast.Slide) -> Slide:
     return slide_in_time(slide)
 
 
-def _two(whole: ast.Query, at: ast.Node) -> Exception:
+def _two(ctx: Context, whole: ast.Query, at: ast.Node) -> Exception:
     """DS309, with the query as it can be said."""
     if whole.every is None:
         message = "one SLIDE governs a query, and this one differs from an earlier one"
@@ -44,13 +66,20 @@ def _two(whole: ast.Query, at: ast.Node) -> Exception:
         message = "EVERY says when the query is answered, and this SLIDE says otherwise"
     place = (at.slide if isinstance(at, ast.Window) else None) or at
     hint = "leave SLIDE out of the windows, and say once when the query is answered: "
-    return error("DS309", message, place, hint + _once(whole))
+    return error("DS309", message, place, hint + _once(ctx, whole))
 
 
-def _once(whole: ast.Query) -> str:
-    """The query with EVERY for all SLIDEs."""
+def _once(ctx: Context, whole: ast.Query) -> str:
+    """The query with EVERY for all SLIDEs but those of blocks that append, if they can stay."""
     said = whole.every or _first_in_time(whole) or TEN_SECONDS
-    return _shown(replace(without_slides(whole), every=said))
+    counted = any(spec.slide is not None and spec.slide.by_rows for spec, _ in ctx.windows)
+    inside = [] if counted or _restores(whole) else [at for block in ctx.blocks for at in block]
+    kept = [ctx.windows[at][1] for at in inside]
+    return _shown(replace(without_slides(whole, kept), every=said))
+
+
+def _restores(whole: ast.Query) -> bool:
+    return any(isinstance(o, ast.Output) and o.restore for o in ast.walk(whole))
 
 
 def at_boundaries(whole: ast.Query) -> str:
@@ -70,11 +99,14 @@ def _first_in_time(whole: ast.Query) -> ast.Slide | None:
     return next((s for s in slides if not isinstance(s.every, int)), None)
 
 
-def without_slides(whole: ast.Query) -> ast.Query:
-    """The query with no SLIDE in any window."""
+def without_slides(whole: ast.Query, kept: Sequence[ast.Node] = ()) -> ast.Query:
+    """The query with no SLIDE in any window but those that are `kept`."""
+    stay = {id(window) for window in kept}
 
     def bare(part: ast.Node) -> ast.Node | None:
-        return replace(part, slide=None) if isinstance(part, ast.Window) else None
+        if not isinstance(part, ast.Window):
+            return None
+        return part if id(part) in stay else replace(part, slide=None)
 
     found: ast.Query = replaced(whole, bare, within_queries=True)
     return found

@@ -68,12 +68,19 @@ class Context:
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
     every: ast.Slide | None = None  # EVERY of the whole query
+    # of each block that appends its windows, as places in `windows`; those of blocks inside apart
+    blocks: list[list[int]] = field(default_factory=list)
     # columns of the answer that are WINDOW_START() or WINDOW_END()
     stamps: list[tuple[int, ast.FuncCall]] = field(default_factory=list)
     # what the user sees some rows of
     filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
     # aggregates that need sub-windows
     by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)
+
+    def appends(self, first: int) -> None:
+        """The windows from place `first` on are those of a block that appends."""
+        inside = {at for block in self.blocks for at in block}
+        self.blocks.append([at for at in range(first, len(self.windows)) if at not in inside])
 
     def next_leaf(self) -> int:
         self.leaves += 1

@@ -70,7 +70,7 @@ def _bound(
         _check_left(output)
     ordering = Ordering(whole.order_by)
     bound = bind_body(ctx, body, ordering=ordering)
-    slide = boundaries.governing_slide(ctx, whole)
+    slide = boundaries.governing_slide(ctx, whole, output is not None and output.restore)
     if slide is not None and slide.by_rows:
         _check_counted(ctx)
     node: Node = bound.node

@@ -34,7 +34,7 @@ from dsms.sql.binder.set_operations import combined
 from dsms.sql.binder.subqueries import bind_test, parts
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr, conjuncts
-from dsms.sql.logical import Distinct, Node, Select, Sort
+from dsms.sql.logical import Append, Distinct, Node, Select, Sort
 from dsms.sql.printer import to_sql
 
 Order = tuple[Expr, bool, bool]
@@ -80,8 +80,12 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
             output,
             hint,
         )
+    first = len(ctx.windows)
     bound = bind_body(ctx, body, beyond)
-    return replace(bound, node=entries(bound.node, output), internal=None)
+    node = entries(bound.node, output)
+    if node is not bound.node:
+        ctx.appends(first)
+    return replace(bound, node=node, internal=None)
 
 
 def output_of(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
@@ -149,6 +153,7 @@ class _Block:
         self.block = Block(internal)
 
     def bind(self, ordering: Ordering | None) -> Bound:
+        first = len(self.ctx.windows)
         node, scope = self._rows()
         env = Env(self.ctx, scope, "the select list")
         grouping = self._grouping(env)
@@ -165,6 +170,8 @@ class _Block:
         if self.select.distinct:
             node = Distinct(node, node.schema)
         node = appended(self.block, node, self.select)
+        if isinstance(node, Append) and not node.mixed:
+            self.ctx.appends(first)
         return Bound(
             node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items))
         )
