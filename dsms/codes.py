@@ -94,6 +94,7 @@ CODES: dict[str, str] = {
     "DS341": "a query that reads too many streams and tables, by way of queries",
     "DS344": "EVERY where it has no meaning",
     "DS345": "WINDOW_START or WINDOW_END where there is no window they could tell of",
+    "DS346": "INSTANT of something that has none in a column",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

@@ -34,6 +34,8 @@ def _lines() -> Iterator[Line]:
     for name, end in (("window_start", "begins"), ("window_end", "ends")):
         meaning = f"Where the window of a periodic answer {end}; a column of the outermost SELECT."
         yield name, "scalar", "", "TIMESTAMP", meaning, None
+    meaning = "The instant of a row of a stream in FROM, as its TIMESTAMP BY column has it."
+    yield "instant", "scalar", "a stream of FROM", "TIMESTAMP", meaning, None
     for name in functions.aggregate_names():
         yield from _signatures(functions.aggregate(name), "aggregate")
 

@@ -212,4 +212,8 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "leave WINDOW_END out",
     ),
     ("DS207", "SELECT ^WINDOW_END(1) FROM trades [NOW] EVERY 5 s", "no arguments", "WINDOW_END()"),
+    ("DS346", "SELECT ^INSTANT() FROM trades", "takes the name", "INSTANT(s)"),
+    ("DS346", "SELECT ^INSTANT(quotes) FROM quotes", "stamped when they come", "TIMESTAMP BY"),
+    ("DS346", "SELECT INSTANT(^limits) FROM trades, limits", "no stream of this FROM", "trades"),
+    ("DS346", "SELECT INSTANT(^x) FROM (SELECT * FROM trades) x", "no stream", "not of a subquery"),
 ]

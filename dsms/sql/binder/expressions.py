@@ -10,6 +10,7 @@ from decimal import Decimal
 from dsms.sql import ast, functions
 from dsms.sql.binder.calls import BINARY, COMPARE, call, fold
 from dsms.sql.binder.context import Context
+from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.stamps import ENDS, is_stamp, misplaced
 from dsms.sql.binder.typenames import type_of
@@ -247,6 +248,9 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         return _current_user(env, node)
     if is_stamp(node):
         raise misplaced(node)
+    if name.casefold() == INSTANT:
+        _only_plain(node)
+        return bind(env, instant_of(env.scope, node))
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node)
     _only_plain(node)
@@ -294,6 +298,7 @@ def _unknown_function(node: ast.FuncCall) -> Exception:
             *functions.aggregate_names(),
             "current_user",
             *ENDS,
+            INSTANT,
         )
     ]
     hint = instead(name, "function", "bare")

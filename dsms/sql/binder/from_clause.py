@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.binder import ageing, archives, windows
@@ -127,7 +127,9 @@ class _FromBinder:
             archive = archives.beside_live(self.ctx, stream, window)
         scan = StreamScan(stream, schema, alias, self.ctx.next_leaf(), archive)
         rows = scan if views is None else restricted(self.ctx, scan, stream.name, views)
-        scope = relation_scope(rows.schema, alias, stream.name)
+        scope = replace(
+            relation_scope(rows.schema, alias, stream.name), stamps=(_stamp(stream, alias),)
+        )
         self.windowed += 1
         if window is None:
             node = Window(rows, UNBOUNDED, rows.schema)
@@ -218,7 +220,7 @@ class _FromBinder:
         elif join.on is not None:
             env = Env(
                 self.ctx,
-                Scope(scope.columns, scope.relations, scope.declared, beyond=self.beyond),
+                replace(scope, parent=None, beyond=self.beyond),
                 "ON",
             )
             on = conjuncts(bind_condition(env, join.on))
@@ -279,7 +281,14 @@ def _using(join: ast.Join, left: Scope, right: Scope) -> tuple[Scope, list[Expr]
         for c in left.columns + right.columns
     ]
     relations, declared = left.relations + right.relations, left.declared + right.declared
-    return Scope((*merged, *rest), relations, declared, beyond=left.beyond), on
+    stamps = left.stamps + right.stamps
+    return Scope((*merged, *rest), relations, declared, beyond=left.beyond, stamps=stamps), on
+
+
+def _stamp(stream: StreamDef, alias: str) -> tuple[str, str | None, str | None]:
+    """See `Scope.stamps`."""
+    column = None if stream.timestamp is None else stream.schema[stream.timestamp].name
+    return alias, column, stream.unit
 
 
 def _one(scope: Scope, name: ast.Ident) -> VisibleColumn:

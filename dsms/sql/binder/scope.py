@@ -38,7 +38,8 @@ class Scope:
     """Columns in `*` order; `relations` are the FROM names, also those without columns here.
 
     `declared` maps a declared name to the alias that hides it; `beyond` are columns of enclosing
-    blocks that can't be reached from here, kept so that the error can say so.
+    blocks that can't be reached from here, kept so that the error can say so.  `stamps`: of the
+    streams of FROM, by their names there, the column of TIMESTAMP BY and its unit.
     """
 
     columns: tuple[VisibleColumn, ...] = ()
@@ -46,6 +47,7 @@ class Scope:
     declared: tuple[tuple[str, str], ...] = ()
     parent: Scope | None = None
     beyond: tuple[Scope, ...] = ()
+    stamps: tuple[tuple[str, str | None, str | None], ...] = ()
 
     def shifted(self, by: int) -> Scope:
         """The same names over a schema in which they stand `by` places further right."""
@@ -64,6 +66,7 @@ class Scope:
             columns=self.columns + other.columns,
             relations=self.relations + other.relations,
             declared=self.declared + other.declared,
+            stamps=self.stamps + other.stamps,
         )
 
     def visible(self) -> list[VisibleColumn]:
