@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from dsms.engine import Engine
+from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
@@ -191,3 +192,64 @@ def test_a_one_time_query_passes_every_over() -> None:
     engine.heartbeat("s", 7_000_000)
     (rows,) = engine.execute("SELECT k FROM s [RANGE 1 min] ORDER BY k EVERY 5 s")
     assert rows.data["k"].to_pylist() == [1, 2]  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------- what reads a query with EVERY
+
+
+def told(engine: Engine, name: str) -> list[tuple[int, list[tuple]]]:
+    """The answers of a query so far, by boundary."""
+    reader = engine.subscribe(name, 0)
+    pushed = [(p.at, p.data.to_pylist()) for p in reader.take() if p.kind == "result"]
+    return [(at, [tuple(row.values()) for row in rows]) for at, rows in pushed]
+
+
+def fed(*queries: str) -> Engine:
+    engine = Engine()
+    engine.execute(SCHEMA)
+    for number, sql in enumerate(queries):
+        engine.execute(f"CREATE QUERY q{number} AS {sql}")
+    engine.ingest("s", [[1, 2, 1_000_000], [2, 3, 4_000_000], [1, 5, 7_000_000]])
+    engine.heartbeat("s", 20_000_000)
+    return engine
+
+
+def test_a_reader_is_answered_when_the_query_is() -> None:
+    engine = fed(
+        "SELECT k, SUM(v) AS v FROM s [RANGE 10 s] GROUP BY k EVERY 5 s",
+        "SELECT COUNT(*) AS n, SUM(v) AS v FROM q0",
+        "SELECT COUNT(*) AS n, SUM(v) AS v FROM q0 EVERY 5 s",
+        "SELECT COUNT(*) AS n, SUM(v) AS v FROM (SELECT k, SUM(v) AS v FROM s [RANGE 10 s] GROUP "
+        "BY k) x EVERY 5 s",
+        "SELECT WINDOW_END() AS b, COUNT(*) AS n FROM q0",
+    )
+    second = 1_000_000
+    want = [(5 * second, [(2, 5)]), (10 * second, [(2, 10)]), (15 * second, [(1, 5)])]
+    assert told(engine, "q1") == told(engine, "q2") == told(engine, "q3")
+    assert told(engine, "q1")[:3] == want
+    assert told(engine, "q4")[0] == (5 * second, [(5 * second, 2)])
+
+
+def test_what_enters_a_query_is_read_at_other_boundaries() -> None:
+    """The reader of Istream(q0) answers every 10 s over what q0 has appended every 5."""
+    sql = "SELECT k, SUM(v) AS v FROM s [RANGE 10 s] GROUP BY k EVERY 5 s"
+    engine = fed(sql, "SELECT COUNT(*) AS n FROM Istream(q0) [RANGE 20 s] EVERY 10 s")
+    assert told(engine, "q1")[0] == (10_000_000, [(3,)])
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT k FROM q0 EVERY 2 s", "DS309"),
+        ("SELECT q0.k FROM q0, t [RANGE 5 s SLIDE 1 s]", "DS309"),
+        ("SELECT b FROM q1", "DS345"),
+    ],
+)
+def test_a_reader_with_other_boundaries_is_refused(sql: str, code: str) -> None:
+    engine = fed(
+        "SELECT k, SUM(v) AS v FROM s [RANGE 10 s] GROUP BY k EVERY 5 s",
+        "SELECT WINDOW_END() AS b, COUNT(*) AS n FROM s [RANGE 10 s] EVERY 5 s",
+    )
+    with pytest.raises(QueryError) as caught:
+        engine.execute(f"CREATE QUERY q2 AS {sql}")
+    assert caught.value.code == code

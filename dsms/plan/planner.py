@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.plan.above import Offered, with_selection_above
-from dsms.plan.answers import AtWork, none_at_work, settled
 from dsms.plan.advice import advice
+from dsms.plan.answers import AtWork, none_at_work, settled
 from dsms.plan.chooser import Chooser, with_kind
 from dsms.plan.optimize import optimize
 from dsms.plan.options import PlanOptions

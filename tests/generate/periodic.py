@@ -403,7 +403,7 @@ def every_block_stories(draw: Any, most_rows: int = 16) -> Story:
     if d.chance(60):
         inner = queries.block(types, 0, Mode("internal"), may_lose=False)
     else:
-        inner = _losing(queries.body(types, 0, "Istream"))
+        inner = _losing(queries.body(types, 0, d.pick(("Istream", "Istream", "Dstream"))))
     queries.own = ""
     window = queries.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
     text = f"({inner}){window} AS {name}"

@@ -7,6 +7,7 @@ its plan is taken as it runs, and not bound anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dsms.sql import ast
@@ -31,15 +32,22 @@ from dsms.sql.logical import (
 )
 from dsms.sql.parser import parse_one
 from dsms.sql.types import Field
+from dsms.sql.window import Slide, WindowSpec
 
 
 def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
     """The answer of a registered query, for a persistent one.
 
     Raises DS329 for a query ON LOOKUP, DS340 for one with LIMIT or OFFSET, DS341 where its plan has
-    too many leaves."""
+    too many leaves, DS345 where it says its windows."""
     _check(query, ref)
     plan = _plan(ctx, query)
+    if plan.stamps:
+        message = f"{query.name} says its windows when it is answered, which a reader can't be told"
+        hint = (
+            f"leave WINDOW_START and WINDOW_END out of {query.name}, and select them in the reader"
+        )
+        raise error("DS345", message, ref.name, hint)
     child = without_dates(_unsorted(plan.child, query, ref))
     first = ctx.leaves
     child = shifted(child, first)
@@ -51,11 +59,35 @@ def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
         )
         hint = f"read a stream of it: CREATE STREAM name AS SELECT Istream(*) FROM {query.name}"
         raise error("DS341", message, ref.name, hint)
-    ctx.windows += [(n.spec, ref) for n in nodes_of(child) if isinstance(n, Window)]
+    _take_windows(ctx, child, plan.slide, ref)
     alias = ref.alias.text if ref.alias else query.name
     fields = zip(query.schema, child.schema, strict=False)
     schema = tuple(Field(q.name, f.type, alias, f.nullable) for q, f in fields)
     return Answer(child, query.name, first, schema)
+
+
+def _take_windows(ctx: Context, plan: Node, slide: Slide | None, ref: ast.TableRef) -> None:
+    """The windows of the query are windows of its reader; they have the SLIDE that its EVERY is for
+    them, and those of blocks that append go together."""
+    outer = list(_outside(plan))
+    timed = slide is not None and not slide.by_rows
+    for spec in outer:
+        said = replace(spec, slide=slide) if timed and spec.slide is None else spec
+        ctx.windows.append((said, ref))
+    for block in (n for n in nodes_of(plan) if isinstance(n, Append) and not n.mixed):
+        first = len(ctx.windows)
+        ctx.windows += [(spec, ref) for spec in _outside(block.child)]
+        ctx.appends(first)
+
+
+def _outside(node: Node) -> Iterator[WindowSpec]:
+    """Windows that are not those of a block that appends."""
+    if isinstance(node, Append) and not node.mixed:
+        return
+    if isinstance(node, Window):
+        yield node.spec
+    for child in children(node):
+        yield from _outside(child)
 
 
 MOST = 64  # leaves of the plan of one query, by way of others

@@ -64,6 +64,14 @@ def _two(ctx: Context, whole: ast.Query, at: ast.Node) -> Exception:
         message = "one SLIDE governs a query, and this one differs from an earlier one"
     else:
         message = "EVERY says when the query is answered, and this SLIDE says otherwise"
+    if isinstance(at, ast.TableRef):
+        name = at.name.text
+        message = f"{name} is answered at other boundaries than what reads it would be"
+        hint = (
+            f"read what enters its answer: FROM Istream({name}); or leave the other SLIDE or EVERY "
+            "out"
+        )
+        return error("DS309", message, at, hint)
     place = (at.slide if isinstance(at, ast.Window) else None) or at
     hint = "leave SLIDE out of the windows, and say once when the query is answered: "
     return error("DS309", message, place, hint + _once(ctx, whole))

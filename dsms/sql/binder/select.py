@@ -58,7 +58,7 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
         hint = "move EVERY to the end of the outermost query"
         message = "EVERY says when a whole query is answered, not a subquery"
         raise error("DS344", message, query.every, hint)
-    if query.order_by or query.limit is not None or query.offset is not None:
+    if not query.plain:
         at = query.order_by[0] if query.order_by else query
         hint = "move ORDER BY and LIMIT to the end of the outermost query"
         raise error("DS319", "ORDER BY and LIMIT apply to the answer, not to a subquery", at, hint)
