@@ -351,3 +351,20 @@ def test_a_late_reader_of_them_has_what_comes(kind: str) -> None:
     made.heartbeat("s", 8 * S)
     # of what has entered before, it knows what was still there; of what has left, nothing
     assert shown(made, "p") == {"Istream": [(3,), (4,)], "Dstream": [(2,), (3,)]}[kind]
+
+
+def test_readers_go_on_where_the_query_stops_over_its_own_limit() -> None:
+    made = engine(
+        "CREATE QUERY q AS SELECT k, v FROM s [RANGE 1 h] WITH (max_state = 200000)",
+        "CREATE QUERY p AS SELECT COUNT(*) AS n FROM q",
+    )
+    for t in range(1, 40):
+        made.ingest("s", [[k, t, t * S] for k in range(500)])
+    made.heartbeat("s", 40 * S)
+    assert running(made, "q").failure.code == "DS630"
+    assert shown(made, "p") == [(19500,)]
+    (feed_of_q,) = running(made, "q").feeds
+    assert feed_of_q.waiting < 1000
+    made.execute("DROP QUERY p")
+    made.execute("DROP QUERY q")
+    assert not made.runtime.dispatch.parts

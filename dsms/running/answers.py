@@ -88,14 +88,16 @@ class Answers:
             below = (*path, 0)
             if query.failure is not None or not _alike(query, node_at(reader.phys, below)):
                 continue
-            self._attach(key, reader, below, query)
-            read.append(query)
+            if self._attach(key, reader, below, query):
+                read.append(query)
         return read
 
-    def _attach(self, key: str, reader: RunningQuery, path: Path, query: RunningQuery) -> None:
+    def _attach(self, key: str, reader: RunningQuery, path: Path, query: RunningQuery) -> bool:
+        """False where the query is not as far as what runs it."""
         rows = answer_rows(query)
         part = self.parts.part_of(query, ROOT)
-        assert part.clock == query.clock
+        if part.clock != query.clock or part.flow is not None or query.flow is not None:
+            return False
         self.dispatch.anew(key)
         give_way(reader, path, part, ())
         reader.shares = True
@@ -103,6 +105,7 @@ class Answers:
         feed = part.feeds[-1]
         if rows is not None and len(rows):
             feed.push(_entered(rows, announces(query.output.child)))
+        return True
 
 
 def _keeps(query: RunningQuery) -> bool:

@@ -205,6 +205,17 @@ def feeds_of(pipeline: Pipeline) -> list[PartFeed]:
     return [s for s in pipeline.sources.values() if isinstance(s, PartFeed)]
 
 
+def let_go(feed: PartFeed) -> None:
+    """Nothing is read from there any more."""
+    feed.part.feeds = [f for f in feed.part.feeds if f is not feed]
+    count_for_all(feed.part)
+
+
+def count_for_all(part: Part) -> None:
+    """Rows that fail in a part count for all that it feeds."""
+    part.errors.to = [feed.errors for feed in part.feeds]
+
+
 def parts_below(pipeline: Pipeline) -> Iterator[Part]:
     """The parts that a pipeline stands on, also those below others."""
     for feed in feeds_of(pipeline):

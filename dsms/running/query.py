@@ -19,7 +19,7 @@ from dsms.operators.sink import Sink
 from dsms.running.faults import explained, too_much_state
 from dsms.running.late_reads import late_reads
 from dsms.running.moving import advance
-from dsms.running.part import PartFeed, failure_below, feeds_of, live, reached
+from dsms.running.part import PartFeed, failure_below, feeds_of, let_go, live, reached
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -185,8 +185,10 @@ class RunningQuery(Registered):
         self.pieces, self.seen_bytes = 0, used
 
     def fail(self, error: DsmsError) -> None:
-        """The query stops, midway in its step."""
+        """The query stops, midway in its step, and takes up nothing more."""
         self.flow = None
+        for feed in self.feeds:
+            let_go(feed)
         Registered.fail(self, error)
 
     def answer(self) -> pa.RecordBatch | None:

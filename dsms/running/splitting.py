@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.parts import node_at, streams_of, tables_of
-from dsms.running.part import Part, PartFeed, feeds_of
+from dsms.running.part import Part, PartFeed, count_for_all, feeds_of, let_go
 from dsms.running.pipeline import Path, Pipeline, Stage
 from dsms.running.query import RunningQuery
 from dsms.running.sources import StreamSource
@@ -57,7 +57,7 @@ def split_off(unit: Unit, path: Path, name: str) -> Part:
             stage.errors.to = [part.errors]
     for feed in feeds_of(pipeline):
         feed.path, feed.errors = feed.path[len(path) :], part.errors
-        _count_for_all(feed.part)
+        count_for_all(feed.part)
     feed_by(unit, path, part, ())
     return part
 
@@ -72,12 +72,6 @@ def give_way(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]
         let_go(feed)
     feed_by(unit, path, part, least)
     return [feed.part for feed in gone]
-
-
-def let_go(feed: PartFeed) -> None:
-    """Nothing is read from there any more."""
-    feed.part.feeds = [f for f in feed.part.feeds if f is not feed]
-    _count_for_all(feed.part)
 
 
 def feed_by(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]]) -> None:
@@ -95,11 +89,7 @@ def feed_by(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]]
     pipeline.stages[at] = Stage(path, feed, ())
     pipeline.sources[min([0, *pipeline.sources]) - 1] = feed
     part.feeds.append(feed)
-    _count_for_all(part)
-
-
-def _count_for_all(part: Part) -> None:
-    part.errors.to = [feed.errors for feed in part.feeds]
+    count_for_all(part)
 
 
 def _taken_out(unit: Unit, path: Path) -> tuple[list[Stage], dict[int, StreamSource]]:

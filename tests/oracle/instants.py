@@ -11,6 +11,7 @@ from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from tests.oracle.facts import Change, Row
+from tests.oracle.slides import appends_at_boundaries
 
 
 def instants(
@@ -18,9 +19,11 @@ def instants(
     streams: Mapping[str, Sequence[Row]],
     tables: Mapping[str, Sequence[Change]],
     ages: Mapping[str, int] = MappingProxyType({}),
+    bounds: Sequence[int] = (),
 ) -> set[int]:
     """Every instant at which the answer of `node` can differ from that of the instant before; more
-    do no harm.  `ages`: how old rows are when they are seen, of streams where that matters."""
+    do no harm.  `ages`: how old rows are when they are seen, of streams where that matters;
+    `bounds`: the boundaries of a periodic query, at which blocks append."""
     match node:
         case lp.StreamScan():
             name = node.stream.name
@@ -28,13 +31,15 @@ def instants(
         case lp.TableScan():
             return {change.at for change in tables.get(node.table.name, ())}
         case lp.Window():
-            return _window(node.spec, instants(node.child, streams, tables, ages))
+            return _window(node.spec, instants(node.child, streams, tables, ages, bounds))
         case lp.JoinNRR():
-            return instants(node.child, streams, tables, ages)
+            return instants(node.child, streams, tables, ages, bounds)
         case lp.Values():
             return {ALWAYS}
+        case lp.Append() if appends_at_boundaries(node.child):
+            return instants(node.child, streams, tables, ages, bounds) | {b - 1 for b in bounds}
         case _:
-            below = (instants(child, streams, tables, ages) for child in lp.children(node))
+            below = (instants(child, streams, tables, ages, bounds) for child in lp.children(node))
             return {ALWAYS}.union(*below)
 
 
