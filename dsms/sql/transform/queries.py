@@ -334,6 +334,10 @@ def _changes(
     pos: Pos, output: ast.Output, name: ast.Ident, alias: ast.Ident, window: ast.Window | None
 ) -> ast.SubqueryRef:
     """Istream(q) in FROM is short for (SELECT Istream(*) FROM q) q."""
+    if output.restore or output.kind not in (ast.OutputKind.ISTREAM, ast.OutputKind.DSTREAM):
+        said = f"{output.kind.value}{'-restore' if output.restore else ''}({name.text})"
+        hint = f"FROM {name.text} is its answer; what enters or leaves it are Istream and Dstream"
+        raise bad("DS328", pos, f"{said} can't stand in FROM", hint)
     source = ast.TableRef(name, pos=name.pos)
     select = ast.Select((ast.StarItem(pos=pos),), (source,), output=output, pos=pos)
     return ast.SubqueryRef(ast.Query(select, pos=pos), alias, window, pos=pos)
