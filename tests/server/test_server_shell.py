@@ -182,6 +182,8 @@ class Names:
         ("SELECT fl", ["flights", "floor", "float"]),
         ("SELECT ca| FROM flights", ["carrier", "case", "cast", "cancel", "cascade"]),
         ("SELECT ta| FROM flights", ["table", "tables"]),
+        ("SELECT 1 FROM ", ["flights", "planes", "late"]),
+        ("SELECT 1 FROM flights f JOIN ", ["flights", "planes", "late"]),
         ("SELECT APPROX_T", ["APPROX_TOPK"]),
         ("SET tr", ["transaction_scheduler"]),
         ("SET ", ["query_scheduler", "late_sharing", "statement_timeout", "transaction_scheduler"]),

@@ -23,7 +23,7 @@ _WORD = re.compile(r"\\?['\w.]*$")
 _SET = re.compile(r"(?:^|;)\s*set\s+(?:(\w+)\s*(?:=|\bto\b)\s*)?['\w]*$", re.IGNORECASE)
 _WITH = re.compile(r"\bwith\s*\((?:[^()]*,)?\s*(?:(\w+)\s*=\s*)?['\w]*$", re.IGNORECASE)
 _LOOKUP = re.compile(r"(?:^|;)\s*lookup\s+\w*$", re.IGNORECASE)
-_FROM = re.compile(r"\b(?:from|join)\s+\w*$", re.IGNORECASE)
+_FROM = re.compile(r"\b(?:from|join)\s+$", re.IGNORECASE)
 _NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
 
 
@@ -66,10 +66,8 @@ class ShellCompleter(Completer):
             for kind, named in names.items()
             for n in named
         ]
-        if _FROM.search(before):
-            return objects
         if not word:
-            return []
+            return objects if _FROM.search(before) else []
         if "." in word:
             return self._qualified(text, word, names)
         mentioned = {m.strip('"').lower() for m in _NAME.findall(text)}
