@@ -9,6 +9,7 @@ from dsms.archiving.archiving import Archiving
 from dsms.archiving.opening import archive_of, connect_query, connect_stream
 from dsms.commands.archives import Heartbeat, created
 from dsms.commands.archives import go_on as go_on_behind
+from dsms.commands.existing import there_already
 from dsms.commands.feeding import catch_up, check_running, fed_anew, feed, forget_stream, starve
 from dsms.commands.lookup import start_lookup
 from dsms.commands.periodic import announce, forget, periodic_query, schedule
@@ -53,7 +54,7 @@ def create_stream(
     definition = bind_create_stream(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.streams:
-        return Done(f"stream {definition.name} is there already")
+        return there_already(runtime, definition, statement, catalog)
     check_name(definition.name)
     check_free(runtime, statement.name)
     if definition.late_into is not None:
@@ -79,7 +80,7 @@ def derive_stream(
     definition, feeder, bound = bind_derived_stream(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if feeder is None or bound is None:
-        return Done(f"stream {definition.name} is there already")
+        return there_already(runtime, definition, statement, catalog)
     check_number(runtime, catalog.user)
     check_running(runtime, feeder)
     check_name(feeder.name)
@@ -140,7 +141,7 @@ def create_table(
     definition = bind_create_table(statement, catalog, sql)
     key = Catalog.key(definition.name)
     if key in runtime.catalog.tables:
-        return Done(f"table {definition.name} is there already")
+        return there_already(runtime, definition, statement, catalog)
     check_free(runtime, statement.name)
     store(lambda s: s.add_table(definition), "statement", sql.encode())
     runtime.catalog.tables[key] = definition

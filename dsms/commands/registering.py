@@ -24,6 +24,7 @@ from dsms.commands.define import (
     forget_query,
     start_query,
 )
+from dsms.commands.existing import there_already
 from dsms.commands.feeding import catch_up, check_acyclic, check_running
 from dsms.commands.planning import Planner, planned
 from dsms.commands.slices import Pieces
@@ -73,7 +74,7 @@ class Registering:
         found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big, True)
         definition, bound = found.definition, found.bound
         if bound is None:
-            return Done(f"query {definition.name} is there already")
+            return there_already(runtime, definition, self.statement, self.see())
         catalog = self.see()
         check_number(runtime, catalog.user)
         check_acyclic(runtime, definition, bound, catalog)

@@ -4,7 +4,7 @@ run."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -91,7 +91,7 @@ def _changed(
             return _alter_user(runtime, store, statement, catalog, hashed)
         case ast.CreateRole(name):
             if _is_there(rights, name, "role", statement.if_not_exists):
-                return Done(f"role {name.text} is there already")
+                return _as_it_is(rights.roles, "role", name, statement.quota)
             made = User(name.text, quota=with_quota((), statement.quota))
             change: Json = {"roles": [holder(key_of(name.text), made)]}
             return _apply(runtime, store, change, f"role {name.text} created")
@@ -125,7 +125,7 @@ def _create_user(
 ) -> Done:
     name = statement.name
     if _is_there(runtime.rights, name, "user", statement.if_not_exists):
-        return Done(f"user {name.text} is there already")
+        return _as_it_is(runtime.rights.users, "user", name, statement.quota)
     made, token = User(name.text, hashed, quota=with_quota((), statement.quota)), None
     if hashed is None:
         token, kept = _token(runtime.rights, statement.credential)
@@ -230,6 +230,17 @@ def _is_there(rights: Rights, name: ast.Ident, kind: str, may_be: bool) -> bool:
             "DS213", f"there is a user or role {name.text} already", name, "choose another name"
         )
     return False
+
+
+def _as_it_is(
+    there: Mapping[str, User], kind: str, name: ast.Ident, quota: tuple[ast.Option, ...]
+) -> Done:
+    """IF NOT EXISTS of a user or role that exists; a note says which quotas differ."""
+    found, asked = there[key_of(name.text)], dict(with_quota((), quota))
+    before = dict(found.quota)
+    unlike = [q for q in {**before, **asked} if before.get(q) != asked.get(q)]
+    said = f"it stays as it is, and the statement differs: the quota {', '.join(unlike)}"
+    return Done(f"{kind} {found.name} is there already", (said,) if unlike else ())
 
 
 def known(rights: Rights, name: ast.Ident, users: bool = False, asker: str | None = None) -> User:
