@@ -56,6 +56,8 @@ CODES: dict[str, str] = {
     "DS228": "a clause for event time on a stream without it",
     "DS229": "INDEX BY a column twice, or one that can't be indexed",
     "DS230": "a clause that has no meaning for a stream that a query feeds",
+    "DS231": "ON CONFLICT that does not name the PRIMARY KEY, or on a table without one",
+    "DS232": "ON CONFLICT that sets a column of the PRIMARY KEY",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",
@@ -119,6 +121,7 @@ CODES: dict[str, str] = {
     "DS419": "a stream would be fed with its own rows",
     "DS420": "an unknown way to schedule queries",
     "DS421": "a query whose answer is to be read has stopped",
+    "DS440": "rows that are to replace those of their keys, for what has no keys",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
     "DS502": "rows lack a column that can't be NULL",

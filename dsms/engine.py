@@ -28,6 +28,7 @@ from dsms.commands.show_memory import held
 from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Store, Write
+from dsms.commands.table_rows import check_upsert, take_rows
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.frames import Frame, take_frames
@@ -47,7 +48,7 @@ from dsms.running.writers import FramePart, Writers
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.settings import Settings
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.catalog import Catalog, StreamDef, TableDef
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
@@ -167,8 +168,12 @@ class Engine:
         first: int = 0,
         last: bool = True,
         cancel: Cancel | None = None,
+        upsert: bool = False,
     ) -> IngestReport:
-        """Rows for a stream: Arrow, pandas, polars, a dict of columns or a list of rows.
+        """Rows for a stream or table: Arrow, pandas, polars, a dict of columns or a list of rows.
+
+        Rows of a table are inserted; those with a key that is there are refused, or with `upsert`
+        take the place of the rows that have it (DS440: there are no keys).
 
         `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a
         repeat and changes nothing.  A frame may come in parts: these are its rows from number
@@ -176,7 +181,7 @@ class Engine:
         again.  With a data folder the rows are written down first, as the stream's `durability`
         says.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole,
         or written down)."""
-        key = self._stream(stream)
+        key = self._taker(stream)
         part: FramePart | None = None
         done = 0
         if client is not None and seq is not None:
@@ -184,16 +189,21 @@ class Engine:
             if known is None:
                 return IngestReport(0, repeated=1)
             done = known
-        stream_def = self.runtime.inputs[key].definition
-        rows = (
-            data
-            if isinstance(data, Converted)
-            else to_batch(data, stream_def.schema, f"stream {stream_def.name}")
-        )
+        table = self.runtime.tables.get(key)
+        taker = self.runtime.inputs[key].definition if table is None else table.definition
+        what = f"{'stream' if table is None else 'table'} {taker.name}"
+        if upsert:
+            check_upsert(what, table)
+        rows = data if isinstance(data, Converted) else to_batch(data, taker.schema, what)
         if client is not None and seq is not None:
             part = FramePart(client, seq, max(done, first + len(rows)), last)
             if done > first:
                 rows = rows.after(done - first)
+        if table is not None:
+            self._whole()
+            return take_rows(
+                self.runtime, self.store, self.writers, key, rows, upsert, part, cancel
+            )
         return self.take(key, rows, part=part, cancel=cancel)
 
     def take(
@@ -310,6 +320,11 @@ class Engine:
             names = [s.name for s in self.runtime.catalog.streams.values()]
             raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
         return key
+
+    def _taker(self, name: str) -> str:
+        """The key of the stream or table that rows of that name are for."""
+        key = Catalog.key(name)
+        return key if key in self.runtime.tables else self._stream(name)
 
     def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
         """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a
@@ -513,6 +528,10 @@ class Engine:
     def streams(self) -> list[StreamDef]:
         """What is declared of each stream."""
         return list(self.runtime.catalog.streams.values())
+
+    def tables(self) -> list[TableDef]:
+        """What is declared of each table."""
+        return list(self.runtime.catalog.tables.values())
 
     def next_seq(self, query: str) -> int:
         """The number of the next result row of a query."""

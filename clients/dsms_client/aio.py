@@ -323,9 +323,18 @@ class AsyncClient:
     # -- rows --------------------------------------------------------------------------------------
 
     async def ingest(
-        self, stream: str, data: Any, *, wait: bool = True, positions: bool = False
+        self,
+        stream: str,
+        data: Any,
+        *,
+        wait: bool = True,
+        positions: bool = False,
+        upsert: bool = False,
     ) -> IngestReport:
         """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows in column order.
+
+        `stream` may be a table: its rows are inserted, and those with a key that is there are
+        refused, or with `upsert` take the place of the rows that have it.
 
         Each frame is applied once even if the connection breaks.  With `wait` the report covers all
         rows; without, the rows are on their way when this returns, the report is empty, and `flush`
@@ -339,6 +348,8 @@ class AsyncClient:
             await self._room.wait()
             if positions:
                 field["positions"] = True
+            if upsert:
+                field["upsert"] = True
             futures.append(self._send_rows(stream, field, wait))
             starts.append(rows)
             rows += count

@@ -100,7 +100,10 @@ OPS: dict[str, Op] = {
         },
     ),
     "execute": Op({"sql": _TEXT}),
-    "ingest": Op({"stream": _TEXT}, {"seq": _INT, "wait": _BOOL, "positions": _BOOL, **_DATA}),
+    "ingest": Op(
+        {"stream": _TEXT},
+        {"seq": _INT, "wait": _BOOL, "positions": _BOOL, "upsert": _BOOL, **_DATA},
+    ),
     "heartbeat": Op({"stream": _TEXT, "ts": _INT}),
     "end": Op({"stream": _TEXT}),
     "subscribe": Op({"query": _TEXT}, {"from": _INT, "changes": _BOOL, "conflate": _BOOL}),

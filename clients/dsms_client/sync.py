@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from dsms.errors import UsageError
@@ -63,11 +63,19 @@ class Client:
         return self._run(self._client.query(sql))
 
     def ingest(
-        self, stream: str, data: Any, *, wait: bool = True, positions: bool = False
+        self,
+        stream: str,
+        data: Any,
+        *,
+        wait: bool = True,
+        positions: bool = False,
+        upsert: bool = False,
     ) -> IngestReport:
-        """Send rows: a DataFrame, Arrow data, a dict of columns or a list of rows.  See
-        AsyncClient.ingest."""
-        return self._run(self._client.ingest(stream, data, wait=wait, positions=positions))
+        """Send rows to a stream or table: a DataFrame, Arrow data, a dict of columns or a list of
+        rows.  See AsyncClient.ingest."""
+        return self._run(
+            self._client.ingest(stream, data, wait=wait, positions=positions, upsert=upsert)
+        )
 
     def flush(self) -> None:
         """Wait until all rows sent so far are acknowledged."""
@@ -118,6 +126,10 @@ class Client:
         """Changes of a persistent query in columns, as an iterator.  See AsyncClient.changes."""
         work = self._client.changes(query, start, resume=resume, conflate=conflate)
         return ChangesReader(self, self._run(work))
+
+    def work(self, make: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the session as code with asyncio sees it, and wait for it."""
+        return self._run(make(self._client))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():

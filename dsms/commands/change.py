@@ -23,12 +23,13 @@ from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import Delete, Insert, Update, bind_table_statement
+from dsms.sql.binder import Delete, Insert, Merge, Update, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
 from dsms.sql.types import MIN_INSTANT
 from dsms.storage.catalog import packed, packed_rows
 from dsms.tables.changes import Change, Matched
+from dsms.tables.conflicts import Columns, Merged, keeping, meeting, merged
 from dsms.tables.keys import KeyCodes
 from dsms.tables.versioned import MATCHED, VersionedTable
 
@@ -110,16 +111,19 @@ def changed(
     codes, stored  ... and what is known of their keys, and the new rows as they are stored
     tell           who asks may know of all queries that read the table"""
     key = Catalog.key(change.table.name)
-    if any(key in runtime.queries[name].tables for name in runtime.beginnings):
-        runtime.begin_all()  # it reads the table as it was
-    table = runtime.tables[key]
-    at = instant_of_change(runtime, key, change.at)
+    table, at = open_table(runtime, key, change.at)
     if not isinstance(change, Insert) and found is None:
         found = finished(_matching(runtime, table, change))
+    told = ""
     match change:
         case Insert():
             columns = values or _rows(runtime, change, cancel)
-            prepared, verb = table.inserting(columns, at, codes), "inserted"
+            if change.conflict is None:
+                prepared, verb = table.inserting(columns, at, codes), "inserted"
+            else:
+                made = _merged(runtime, table, change.conflict, tuple(columns), at, codes)
+                prepared, codes, stored = made.change, made.codes, None
+                verb, told = "inserted", _told(made, len(columns[0]))
         case Update():
             assert found is not None
             prepared, verb = table.updating(found, at, codes), "updated"
@@ -139,7 +143,53 @@ def changed(
     apply(runtime, key, prepared, cancel, codes)
     when = "" if at < MIN_INSTANT else f" as of {instant_text(at)}"
     notes = unseen(runtime, key, at, change.at is not None) if rows and tell else ()
-    return Done(f"{rows} {'row' if rows == 1 else 'rows'} {verb}{when}", notes)
+    return Done((told or f"{rows} {'row' if rows == 1 else 'rows'} {verb}") + when, notes)
+
+
+def open_table(runtime: Runtime, key: str, at: int | None) -> tuple[VersionedTable, int]:
+    """A table that is about to change, and the instant of that.  `at`: what was said of it."""
+    if any(key in runtime.queries[name].tables for name in runtime.beginnings):
+        runtime.begin_all()  # it reads the table as it was
+    return runtime.tables[key], instant_of_change(runtime, key, at)
+
+
+def _merged(
+    runtime: Runtime,
+    table: VersionedTable,
+    merge: Merge,
+    columns: tuple[pa.Array, ...],
+    at: int,
+    codes: KeyCodes | None,
+) -> Merged:
+    """INSERT ... ON CONFLICT.  Raises DS520-DS522."""
+    met = meeting(table, columns, codes)
+    assert table.keys is not None
+    if not merge.assignments:
+        table.keys.refuse(np.zeros_like(met.dead), met.dead, columns)
+        return merged(table, columns, met, ~met.repeated, at, keeping)
+    table.keys.refuse(met.repeated, met.dead, columns)
+    room = runtime.settings.statement_bytes
+    values = {i: _evaluator(e, room) for i, e in merge.assignments}
+    passes = _predicate(merge.predicate, room)
+
+    def become(before: Columns, after: Columns) -> tuple[Columns, np.ndarray]:
+        both, rows = (*before, *after), len(after[0])
+        made = {i: value(both, rows) for i, value in values.items()}
+        which = np.ones(rows, np.bool_)
+        if passes is not None:
+            which = passes(both, rows).fill_null(False).to_numpy(zero_copy_only=False)
+        return tuple(made.get(i, c) for i, c in enumerate(before)), which
+
+    return merged(table, columns, met, np.ones(len(met.codes), np.bool_), at, become)
+
+
+def _told(made: Merged, rows: int) -> str:
+    """What a statement with ON CONFLICT has done."""
+    left = rows - made.inserted - made.updated
+    parts = [f"{made.inserted} {'row' if made.inserted == 1 else 'rows'} inserted"]
+    parts += [f"{made.updated} updated"] if made.updated else []
+    parts += [f"{left} left out"] if left else []
+    return ", ".join(parts)
 
 
 def apply(

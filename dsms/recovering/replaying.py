@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from dsms.commands import change, rights
+from dsms.commands import change, rights, table_rows
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.recovering.durability import Durability
@@ -156,7 +156,11 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
         case "rights":
             rights.put(engine.runtime, json.loads(body))
         case _:
+            if kind == "frame":
+                part, body = table_rows.frame_of(body)
             key, made = unpacked(body)
+            if kind == "frame":
+                engine.writers.note(part, key)
             change.apply(engine.runtime, key, made)
 
 

@@ -57,12 +57,15 @@ def check_request(
     need = OPS[op]
     if user is None or need.right is None or name is None:
         return
-    kinds: dict[str, Any] = catalog.streams if need.kind == "stream" else catalog.queries  # type: ignore[assignment]
+    kinds: dict[str, Any] = catalog.queries if need.kind == "query" else catalog.streams  # type: ignore[assignment]
+    if need.kind == "stream or table":
+        kinds = {**catalog.streams, **catalog.tables}
     found = kinds.get(Catalog.key(name))
     if found is not None and rights.may(user, need.right, key_of(found.name)):
         return
     if found is None or not rights.knows(user, key_of(found.name)):
         known = rights.known(user)
         names = [d.name for key, d in kinds.items() if known is None or key in known]
-        raise UsageError("DS401", f"there is no {need.kind} {name}", hint=hint(name, names))
+        kind = need.kind.removesuffix(" or table")
+        raise UsageError("DS401", f"there is no {kind} {name}", hint=hint(name, names))
     raise refused(user, need.right, found.name)

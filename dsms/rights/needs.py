@@ -15,7 +15,7 @@ from dsms.settings import OF_SESSION
 from dsms.sql import ast
 from dsms.sql.ast import Right, ShowKind
 
-Kind = Literal["stream", "query"]
+Kind = Literal["stream", "query", "stream or table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,11 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (Need(None, statement.name),)
         case ast.Show():
             return _shown(statement.what)
-        case ast.Insert():
+        case ast.Insert(conflict=conflict):
+            seen = conflict is not None and bool(conflict.assignments)  # as UPDATE does
             return (
                 Need(Right.INSERT, statement.table),
+                *((Need(Right.SELECT, statement.table, whole=True),) if seen else ()),
                 *(_reads(statement.query) if statement.query else ()),
             )
         case ast.Update() | ast.Delete():  # how many rows a condition meets says what they hold
@@ -138,7 +140,7 @@ class OpNeed:
 OPS: dict[str, OpNeed] = {
     "hello": OpNeed(),
     "execute": OpNeed(),  # as its statements
-    "ingest": OpNeed(Right.INSERT),
+    "ingest": OpNeed(Right.INSERT, "stream or table"),
     "heartbeat": OpNeed(Right.INSERT),
     "end": OpNeed(Right.INSERT),
     "subscribe": OpNeed(Right.SUBSCRIBE, "query"),

@@ -355,6 +355,7 @@ def _change(node: ast.Statement) -> str:
                 f"INSERT INTO {name(table)}",
                 f"({names(columns)})" if columns else "",
                 what,
+                _conflict(node.conflict),
                 _at(node.at),
             )
         case ast.Update(table, assignments, where):
@@ -364,6 +365,16 @@ def _change(node: ast.Statement) -> str:
             return _joined(f"DELETE FROM {name(table)}", _where(where), _at(node.at))
         case _:
             return print_rights.text(node, _expressions)
+
+
+def _conflict(node: ast.Conflict | None) -> str:
+    if node is None:
+        return ""
+    key = f"({names(node.key)})" if node.key else ""
+    if not node.assignments:
+        return _joined("ON CONFLICT", key, "DO NOTHING")
+    changes = ", ".join(map(_part, node.assignments))
+    return _joined("ON CONFLICT", key, f"DO UPDATE SET {changes}", _where(node.where))
 
 
 def _row(row: tuple[ast.Expr, ...]) -> str:

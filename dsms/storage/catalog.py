@@ -30,7 +30,7 @@ from dsms.storage.encryption import FolderKey
 from dsms.storage.folder_key import encrypted_error
 from dsms.tables.changes import Change, TableSnapshot
 
-VERSION = 3  # of this layout: raise it with every change, and convert older files on opening
+VERSION = 4  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
 Kind = Literal["stream", "table", "query"]
@@ -267,7 +267,8 @@ class CatalogStore:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version < 2:
                 db.execute(_JOURNAL)
-            # since layout 3 the journal may hold users and rights, which earlier ones can't read
+            # since layout 3 the journal may hold users and rights, since 4 frames of rows for
+            # tables, which earlier ones can't read
             if version < VERSION:
                 db.execute(f"PRAGMA user_version = {VERSION}")
 

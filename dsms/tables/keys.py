@@ -17,6 +17,7 @@ from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
 FREE, TAKEN, DEAD = 0, 1, 2
+UNKNOWN = -1
 CODED = 1 << 14  # keys that are looked up in one go
 
 
@@ -37,6 +38,7 @@ class Keys:
     definition: TableDef
     intern: Intern = field(init=False)
     state: Vec = field(default_factory=lambda: Vec(np.int8))
+    version: Vec = field(default_factory=Vec)  # of the row that has the key, if it is taken
     graves: list[Column] = field(init=False)  # the values of dead keys
     buried: int = 0
     purged: int = 0  # how often codes were taken from keys that nothing uses
@@ -97,13 +99,15 @@ class Keys:
         self,
         deleted: Sequence[pa.Array],
         inserted: Sequence[pa.Array],
+        versions: np.ndarray,
         known: KeyCodes | None = None,
     ) -> None:
-        """Rows with these keys (key columns) are gone and there.  One that only went is dead if the
-        table is non-retroactive."""
+        """Rows with these keys (key columns) are gone and there, the latter as these `versions`.
+        One that only went is dead if the table is non-retroactive."""
         gone, come = self._known(deleted, known, gone=True), self._known(inserted, known)
         self.state.view[gone] = FREE if self.definition.retroactive else DEAD
         self.state.view[come] = TAKEN
+        self.version.view[come] = versions
         if not self.definition.retroactive:
             self._dig(deleted, self.state.view[gone] == DEAD)
         used = self.state.view != FREE
@@ -129,7 +133,8 @@ class Keys:
 
     @property
     def nbytes(self) -> int:
-        return self.intern.nbytes + self.state.nbytes + sum(g.nbytes for g in self.graves)
+        held = self.intern.nbytes + self.state.nbytes + self.version.nbytes
+        return held + sum(g.nbytes for g in self.graves)
 
     def _of(self, cols: Sequence[pa.Array]) -> list[pa.Array]:
         return [cols[i] for i in self.definition.key]
@@ -137,7 +142,22 @@ class Keys:
     def _codes(self, key: Sequence[pa.Array]) -> np.ndarray:
         codes = self.intern.codes(key, len(key[0]))
         self.state.extend_fill(self.intern.capacity - self.state.n, FREE)
+        self.version.extend_fill(self.intern.capacity - self.version.n, UNKNOWN)
         return codes
+
+    def standing(
+        self, cols: Sequence[pa.Array], known: KeyCodes | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of new rows (all columns): their codes, FREE, TAKEN or DEAD, and the versions that have
+        their keys (UNKNOWN: none, or a state of earlier versions does not say)."""
+        codes = self._known(self._of(cols), known)
+        return codes, self.state.view[codes], self.version.view[codes]
+
+    def refuse(self, repeated: np.ndarray, dead: np.ndarray, cols: Sequence[pa.Array]) -> None:
+        """Raise DS521 for rows (masks) whose keys come twice, DS522 for those of dead keys."""
+        key = self._of(cols)
+        self._refuse(repeated, key, "DS521", "would come twice", None)
+        self._refuse_dead(dead, key)
 
     def _known(
         self, key: Sequence[pa.Array], known: KeyCodes | None, gone: bool = False
@@ -146,12 +166,16 @@ class Keys:
             return self._codes(key)
         return known.gone if gone else known.codes
 
-    def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
+    def repeats(self, codes: np.ndarray, last: bool = False) -> np.ndarray:
+        """bool[n]: which have the code of one before them; with `last`, of one behind them."""
         rows = np.arange(len(codes))
-        first = np.empty(self.intern.capacity, np.int64)
-        first[codes[::-1]] = rows[::-1]  # of equal ones the last assignment stands
-        again = first[codes] != rows
-        self._refuse(again, key, "DS521", "would come twice", None)
+        stands = np.empty(self.intern.capacity, np.int64)
+        way = slice(None) if last else slice(None, None, -1)
+        stands[codes[way]] = rows[way]  # of equal ones the last assignment stands
+        return stands[codes] != rows
+
+    def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
+        self._refuse(self.repeats(codes), key, "DS521", "would come twice", None)
 
     def _refuse_dead(self, dead: np.ndarray, key: Sequence[pa.Array]) -> None:
         hint = (

@@ -66,13 +66,9 @@ class VersionedTable:
         name = self.definition.name
         earliest = max(self.last_change, ALWAYS if given is None else max(given + 1, BEFORE_ROWS))
         if earliest > MAX_INSTANT:
-            message = (
-                f"table {name} can't change any more: answers up to "
-                f"{instant_text(MAX_INSTANT)} were given"
-            )
-            raise UsageError(
-                "DS523", message, hint="no later instant exists; drop the queries that read it"
-            )
+            what = f"table {name} can't change any more: answers up to {instant_text(MAX_INSTANT)}"
+            hint = "no later instant exists; drop the queries that read it"
+            raise UsageError("DS523", f"{what} were given", hint=hint)
         if at is None:
             return max(newest if self.next_version else ALWAYS, earliest)
         if not MIN_INSTANT <= at <= MAX_INSTANT:
@@ -107,7 +103,7 @@ class VersionedTable:
     ) -> Change:
         """INSERT: physical columns of equal length in schema order, and what `coding` gave, if it
         was asked.  Raises UsageError DS520-DS522."""
-        self._check_nulls(columns)
+        self.check_nulls(columns)
         if self._keys:
             self._keys.check_insert(columns, codes)
         return Change(at, np.empty(0, np.int64), tuple(columns), self.next_version, len(columns[0]))
@@ -145,7 +141,7 @@ class VersionedTable:
 
     def updating(self, found: Matched, at: int, codes: KeyCodes | None = None) -> Change:
         """UPDATE of rows that match.  Raises DS520-DS522."""
-        self._check_nulls(found.new)
+        self.check_nulls(found.new)
         if self._keys:
             self._keys.check_update(found.old, found.new, codes)
         deleted = self._version.view[found.slots]
@@ -158,9 +154,8 @@ class VersionedTable:
             return
         gone, new = self._slots(change.deleted), change.new
         if self._keys:
-            self._keys.apply(
-                self._gather(gone, self.definition.key), self._key_of(change.inserted), codes
-            )
+            before = self._gather(gone, self.definition.key)
+            self._keys.apply(before, self._key_of(change.inserted), new, codes)
         self._ended.view[gone] = change.at
         self._brief += int(np.count_nonzero(self._born.view[gone] == change.at))
         self._append(change.inserted, new, np.full(len(new), change.at), np.full(len(new), FOREVER))
@@ -279,6 +274,11 @@ class VersionedTable:
             index.clear()
 
     @property
+    def keys(self) -> Keys | None:
+        """The keys of its rows; None: it has no primary key."""
+        return self._keys
+
+    @property
     def changes_made(self) -> int:
         """How many there have been."""
         return self._log.end
@@ -328,14 +328,13 @@ class VersionedTable:
     def _key_of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return [columns[i] for i in self.definition.key]
 
-    def _check_nulls(self, columns: Sequence[pa.Array]) -> None:
+    def check_nulls(self, columns: Sequence[pa.Array]) -> None:
         for i, (field, col) in enumerate(zip(self.definition.schema, columns, strict=True)):
             if col.null_count and (not field.nullable or i in self.definition.key):
                 what = "PRIMARY KEY" if i in self.definition.key else "NOT NULL"
-                message = (
-                    f"table {self.definition.name}: column {field.name} is {what} and can't be NULL"
-                )
-                raise UsageError("DS520", f"{message}; nothing was changed")
+                column = f"table {self.definition.name}: column {field.name}"
+                message = f"{column} is {what} and can't be NULL; nothing was changed"
+                raise UsageError("DS520", message)
 
     def _as_of(self, upto: int) -> np.ndarray:
         if upto == FOREVER:
@@ -393,6 +392,8 @@ class VersionedTable:
         if self._keys:
             self._keys.bury(snap.dead_keys)
             self._keys.apply(
-                self._key_of(tuple(c.slice(0, 0) for c in current)), self._key_of(current)
+                self._key_of(tuple(c.slice(0, 0) for c in current)),
+                self._key_of(current),
+                snap.version[snap.ended == FOREVER],
             )
         self._log.rebuild(snap)

@@ -42,12 +42,18 @@ MOST_ITEMS = 1 << 16  # of one row
 @dataclass(frozen=True, slots=True)
 class StreamShape:
     """A stream as the engine has it: its name as declared, its columns, whether its rows are
-    `stamped` on arrival and whether it is `watched` for going idle."""
+    `stamped` on arrival and whether it is `watched` for going idle; or a `table`."""
 
     stream: str
     schema: Schema
     stamped: bool = False
     watched: bool = False
+    table: bool = False
+
+    @property
+    def what(self) -> str:
+        """Its kind and name."""
+        return f"{'table' if self.table else 'stream'} {self.stream}"
 
 
 ShapeOf = Callable[[str], StreamShape | None]
@@ -86,7 +92,7 @@ class Payload:
         self.raw = None
 
     def _converted(self, shape: StreamShape) -> Converted:
-        what, data = f"stream {shape.stream}", self.raw
+        what, data = shape.what, self.raw
         if isinstance(data, Bulk):
             try:
                 if self.kind == "rows":
@@ -115,7 +121,7 @@ class Payload:
         if self.shape != shape:  # the stream was declared anew while the frame was on its way
             names = [f.name for f in self.shape.schema]
             again = pa.RecordBatch.from_arrays(list(self.converted.columns), names)
-            return to_batch(again, shape.schema, f"stream {shape.stream}")
+            return to_batch(again, shape.schema, shape.what)
         return self.converted
 
 

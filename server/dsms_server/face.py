@@ -11,7 +11,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.frames import Frame
 from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
-from dsms.sql.catalog import StreamDef
+from dsms.sql.catalog import StreamDef, TableDef
 
 
 class Statement(Protocol):
@@ -83,6 +83,7 @@ class EngineFace(Protocol):
         first: int = 0,
         last: bool = True,
         cancel: Cancel | None = None,
+        upsert: bool = False,
     ) -> IngestReport: ...
 
     def ingest_group(
@@ -123,6 +124,8 @@ class EngineFace(Protocol):
     def mind_quotas(self) -> dict[str, UsageError]: ...
 
     def streams(self) -> list[StreamDef]: ...
+
+    def tables(self) -> list[TableDef]: ...
 
     def next_seq(self, query: str) -> int: ...
 

@@ -28,6 +28,7 @@ class Waiting:
     seq: int | None
     user: str | None
     positions: bool = False  # of refused rows are asked for: frames that go together tell none
+    upsert: bool = False
     cancel: Cancel = field(init=False)
 
 
@@ -61,10 +62,12 @@ class Grouping:
         self._intake = intake
 
     def alike(self, frame: Waiting, cancel: Cancel) -> Alike | None:
-        """What makes the frame one of a group; None: it goes by itself, as it is large, or its
-        stream is stamped by the time at which each comes."""
+        """What makes the frame one of a group; None: it goes by itself, as it is large, is for a
+        table, or its stream is stamped by the time at which each comes."""
         shape, size = self._names.shape_of(frame.stream), frame.payload.size
-        if shape is None or shape.stamped or size > MIN_SLICE or frame.positions:
+        if shape is None or shape.stamped or shape.table or frame.upsert:
+            return None
+        if size > MIN_SLICE or frame.positions:
             return None
         frame.cancel = cancel
         most = self._intake.pace.of(shape.stream)

@@ -17,6 +17,8 @@ from dsms_server.slices import Pace, caught_up, whole
 from dsms_server.ticking import Ticking
 from dsms_server.worker import Steps, Worker
 
+LEAST_OF_TABLE = 1 << 14  # rows of a slice of a frame for a table
+
 
 class Intake:
     """pace        rows of a slice
@@ -46,6 +48,7 @@ class Intake:
         seq: int | None,
         cancel: Cancel,
         user: str | None = None,
+        upsert: bool = False,
     ) -> Steps:
         """Apply one frame of rows in slices; the result is its IngestReport."""
         cancel.check()
@@ -59,9 +62,11 @@ class Intake:
         first = 0
         while True:
             yield from whole(self._engine, cancel)
-            piece = part(rows, first, self.pace.of(shape.stream))
+            piece = part(rows, first, self._size(shape))
             last = first + len(piece) >= len(rows)
-            reports.append(self._ingest_piece(shape, piece, client, seq, first, last, cancel))
+            reports.append(
+                self._ingest_piece(shape, piece, client, seq, first, last, cancel, upsert)
+            )
             first += len(piece)
             yield from caught_up(self._engine, cancel)
             if last:
@@ -69,6 +74,11 @@ class Intake:
                 return _sum(reports)
             yield None
             cancel.check()
+
+    def _size(self, shape: StreamShape) -> int:
+        """Rows of the next slice.  One of a table goes to the disk by itself."""
+        size = self.pace.of(shape.stream)
+        return max(size, LEAST_OF_TABLE) if shape.table else size
 
     def _ingest_piece(
         self,
@@ -79,12 +89,20 @@ class Intake:
         first: int,
         last: bool,
         cancel: Cancel,
+        upsert: bool,
     ) -> IngestReport:
         if shape.stamped:
             self._ticking.tick(cancel)  # the rows bear the time of their arrival
         began = clock.elapsed()
         report = self._engine.ingest(
-            shape.stream, piece, client=client, seq=seq, first=first, last=last, cancel=cancel
+            shape.stream,
+            piece,
+            client=client,
+            seq=seq,
+            first=first,
+            last=last,
+            cancel=cancel,
+            upsert=upsert,
         )
         self.pace.took(shape.stream, len(piece), clock.elapsed() - began)
         return report

@@ -16,7 +16,7 @@ ALLOWED = 4096  # requests of users that are known to be allowed
 
 
 class Names:
-    """shapes          the columns of each stream
+    """shapes          the columns of each stream and table
     known           objects and their columns, for completion
     clock_matters   some stream is stamped on arrival or may go idle
     rights_changed  called in the event loop"""
@@ -32,7 +32,7 @@ class Names:
         self.rights_changed: Callable[[], None] = lambda: None
 
     def shape_of(self, stream: str) -> StreamShape | None:
-        """The columns of a stream by exact name, else in any case."""
+        """The columns of a stream or table by exact name, else in any case."""
         return self.shapes.get(stream) or self.shapes.get(stream.casefold())
 
     def check(self, user: str | None, op: str, name: str) -> None:
@@ -61,6 +61,10 @@ class Names:
             )
             shapes.setdefault(definition.name.casefold(), shape)
             shapes[definition.name] = shape
+        for table in self._engine.tables():
+            shape = StreamShape(table.name, table.schema, table=True)
+            shapes.setdefault(table.name.casefold(), shape)
+            shapes[table.name] = shape
         self.shapes = shapes
         self.clock_matters = any(s.stamped or s.watched for s in shapes.values())
 

@@ -187,8 +187,8 @@ class Requests:
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
         user, account = self.session.user, self.session.account
-        positions = message.get("positions", False)
-        frame = Waiting(stream, payload, client, seq, user, positions)
+        positions, upsert = message.get("positions", False), message.get("upsert", False)
+        frame = Waiting(stream, payload, client, seq, user, positions, upsert)
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if fits and user is not None:  # else the reply would tell that there is such a stream
@@ -218,7 +218,9 @@ class Requests:
             size,
             "ingest",
             Urgency.BULK,
-            lambda cancel: core.intake.ingest_steps(stream, payload, client, seq, cancel, user),
+            lambda cancel: core.intake.ingest_steps(
+                stream, payload, client, seq, cancel, user, upsert
+            ),
             answer,
             failed,
             at_once,

@@ -65,6 +65,18 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "1 and 2",
         "as many columns",
     ),
+    (
+        "DS231",
+        "INSERT INTO limits (sym, top) VALUES ('a', 1) ^ON CONFLICT (top) DO NOTHING",
+        "ON CONFLICT",
+        None,
+    ),
+    (
+        "DS232",
+        "INSERT INTO limits (sym, top) VALUES ('a', 1) ON CONFLICT (sym) DO UPDATE SET ^sym = 'b'",
+        "of the PRIMARY KEY",
+        "leave it out",
+    ),
     ("DS217", "INSERT INTO limits VALUES (^'a')", "1 values for 4 columns", "one value per column"),
     (
         "DS217",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dsms.api import Cancel, Column, Done, IngestReport, Push, Result, Rows, Subscription
 from dsms.errors import QueryError, UsageError
 from dsms.rights import Rights
-from dsms.sql.catalog import StreamDef
+from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.types import Field, Kind, Type
 from dsms_client import columns
 from tests.waiting import WAIT
@@ -132,7 +132,7 @@ class FakeEngine:
         return Rows(columns.rows_to_batch(rows, names, types), tuple(types), self.now)
 
     def ingest(
-        self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None
+        self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None, upsert=False
     ) -> IngestReport:
         if client is not None and seq is not None:
             if seq <= self.seqs.get((client, stream), -1):
@@ -216,6 +216,9 @@ class FakeEngine:
             n: tuple(Field(c.name, _type(c.type)) for c in cols) for n, cols in self.schemas.items()
         }
         return [StreamDef(name, schema) for name, schema in fields.items()]
+
+    def tables(self) -> list[TableDef]:
+        return []
 
     def next_seq(self, query: str) -> int:
         return _next_seq(self.logs[query])

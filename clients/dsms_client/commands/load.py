@@ -1,4 +1,4 @@
-"""Send the rows of files to a stream: CSV or TSV, JSON (lines or an array), Parquet, logs of Zeek and
+"""Send the rows of files to a stream or table: CSV or TSV, JSON (lines or an array), Parquet, logs of Zeek and
 of web servers; each may be compressed (.gz, .zst, .bz2).  `-` is standard input.
 
 What a file holds is known by its name, else (.txt, .log, -) by how it begins; --format says it.
@@ -22,6 +22,9 @@ in Python (%d/%b/%Y:%H:%M:%S %z), numbers by --time-unit.  What says no zone is 
 
 Several files, also patterns in quotes ('log.*.gz'), go one after the other; --merge sends them as
 one, by time.  --follow waits for more of the last one, through rotations, until Ctrl-C.
+--table NAME inserts the rows into a table.  One with a key that is there is refused, or with --upsert
+takes the place of the row that has it.
+
 The stream stays open, so more can follow; --end says that it ended, and all its instants complete.
 
 If the server is gone, the load says so, waits for it (300 s; at a terminal until Ctrl-C) and goes
@@ -36,6 +39,7 @@ examples:
   dsms load trace.csv --stream s --map t=timestamp --null NA
   dsms load conn.log.csv --stream conns --map t=ts --time-unit s    # 1379288667.631000
   dsms load data.txt --stream motes --names date,time,epoch,mote,temp --map t=date+time
+  dsms load hosts.csv --table hosts --upsert
   tail -F access.log | dsms load - --stream web --format apache
 
 exit codes: 0 all rows were taken, 1 some were rejected or refused, 2 wrong usage or no server,
@@ -77,6 +81,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="create this stream for the file: its columns, types and time are inferred from its "
         "beginning, and shown as a statement",
+    )
+    add("--table", metavar="NAME", help="rows go into this table")
+    add(
+        "--upsert",
+        action="store_true",
+        help="--table: rows take the place of those that have their keys",
     )
     add("--timestamp", metavar="COLUMN", help="--create: the column of event time")
     add("--clauses", metavar="TEXT", default="", help="--create: 'SLACK 1 HOUR RETAIN 1 DAY', ...")
@@ -187,7 +197,9 @@ def jobs_of(args: argparse.Namespace, **more: Any) -> list[LoadJob]:
     if len(streams) == 1:
         return [_job(args, expand(paths), streams[0], more)]
     if not streams:
-        raise UsageError("DS530", "which stream do the rows go to?", hint="give --stream NAME")
+        raise UsageError(
+            "DS530", "which stream do the rows go to?", hint="give --stream NAME, or --table"
+        )
     if len(streams) != len(paths):
         raise UsageError(
             "DS530",
@@ -226,7 +238,10 @@ def run(args: argparse.Namespace) -> int:
     statement = None
     if args.create is not None:
         args.stream = [args.create]
+    _check_table(args)
     more = {
+        "table": args.table is not None,
+        "upsert": args.upsert,
         "batch": args.batch,
         "merge": args.merge,
         "follow": args.follow,
@@ -250,6 +265,19 @@ def run(args: argparse.Namespace) -> int:
         return all([(await load(client, job, reporter)).clean for job in jobs])
 
     return OK if asyncio.run(with_client(args, work)) else FAILED
+
+
+def _check_table(args: argparse.Namespace) -> None:
+    """--table takes the place of --stream; what speaks of a stream does not go with it."""
+    if args.table is None:
+        if args.upsert:
+            raise UsageError("DS530", "--upsert is for --table: rows of a stream replace none")
+        return
+    given = {"--end": args.end, "--merge": args.merge, "--stream or --create": args.stream}
+    for name, said in given.items():
+        if said:
+            raise UsageError("DS530", f"{name} is for streams", hint="leave it out, or --table")
+    args.stream = [args.table]
 
 
 async def with_client(

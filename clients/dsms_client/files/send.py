@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ class LoadJob:
     follow: bool = False
     first: int = 0
     max_rejects: int | None = None
+    table: bool = False  # `stream` is the name of one
+    upsert: bool = False  # rows take the place of those that have their keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +94,14 @@ async def open_files(
 ) -> tuple[str, Pieces, bool]:
     """The stream's name as declared, the files' pieces, and whether they may be waited for; says
     which columns are left out or NULL."""
-    streams = (await client.names())["streams"]
-    found = [s for s in streams if s == job.stream] or [
-        s for s in streams if s.casefold() == job.stream.casefold()
-    ]
+    names, kind = await client.names(), "table" if job.table else "stream"
+    streams = names[f"{kind}s"]
+    found = named(job.stream, streams)
     if not found:
-        hint = nearest(job.stream, streams) or f"streams are {', '.join(streams) or 'none yet'}"
-        raise UsageError("DS401", f"there is no stream {job.stream}", hint=hint)
+        hint = nearest(job.stream, streams) or f"{kind}s are {', '.join(streams) or 'none yet'}"
+        if not job.table and named(job.stream, names["tables"]):
+            hint = f"it is a table: --table {job.stream}"
+        raise UsageError("DS401", f"there is no {kind} {job.stream}", hint=hint)
     name = found[0]
     stop = threading.Event() if job.follow else None
     first = reporter.begin(job.paths)
@@ -119,6 +123,12 @@ async def open_files(
     if job.first > 1:
         pieces = _from_line(pieces, job.first)
     return name, pieces, job.follow or STDIN in job.paths
+
+
+def named(name: str, known: Iterable[str]) -> list[str]:
+    """What is called so, else what is in any case."""
+    known = list(known)
+    return [s for s in known if s == name] or [s for s in known if s.casefold() == name.casefold()]
 
 
 def _from_line(pieces: Pieces, first: int) -> Pieces:
@@ -170,9 +180,8 @@ class Sender:
             task.cancel()
         if not tasks and not self._upto and isinstance(problem, DsmsError):
             return  # nothing was sent
-        self._reporter.say(
-            f"{self._report.accepted:,} rows were accepted before this; {self._stream} is not ended"
-        )
+        open_ = "" if self._job.table else f"; {self._stream} is not ended"
+        self._reporter.say(f"{self._report.accepted:,} rows were accepted before this{open_}")
         if self._upto and not self._job.merge and self._job.paths != (STDIN,):
             path = self._reporter.path(self._upto)
             self._reporter.say(f"to go on with {path}: --from-line {self._upto % PER_FILE + 1}")
@@ -195,7 +204,9 @@ class Sender:
 
     async def _ingest(self, batch: object, lines: np.ndarray) -> IngestReport:
         ask = self._reporter.keeps
-        report = await self._client.ingest(self._stream, batch, positions=ask)
+        report = await self._client.ingest(
+            self._stream, batch, positions=ask, upsert=self._job.upsert
+        )
         return self._reporter.refused(report, lines) if report.refused or report.late else report
 
     async def finish(self) -> IngestReport:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from dsms.errors import DsmsError
 from dsms_client.line import Line
 from dsms_client.results import Done, Result
-from dsms_client.shell import meta, show
+from dsms_client.shell import copying, meta, show
 from dsms_client.shell.statements import Statement, script
 from dsms_client.visible import for_screen, prose
 
@@ -65,8 +65,12 @@ class Runner:
         """Run one statement and show its result; True if it went well."""
         self.last, self.problem = statement.text, None
         began = time.perf_counter()
+        went_well = True
         try:
-            results = self.client.execute(statement.text)
+            if copying.is_copy(statement.text):
+                results, went_well = [], self._copy(statement.text)
+            else:
+                results = self.client.execute(statement.text)
         except DsmsError as problem:
             self.problem = problem
             for line in show.error(problem, statement.text, statement.line, statement.column):
@@ -83,7 +87,15 @@ class Runner:
             self.show(result)
         if self.timing:
             self.say(f"time: {1000 * (time.perf_counter() - began):.1f} ms")
-        return True
+        return went_well
+
+    def _copy(self, text: str) -> bool:
+        """COPY: True if all rows were taken."""
+        from dsms_client.files.report import Reporter
+
+        copy = copying.read(text)
+        with Reporter(copy.rejects, quiet=False) as reporter:
+            return self.client.work(lambda client: copying.run(client, copy, reporter)).clean
 
     def show(self, result: Result) -> None:
         """Print one result."""

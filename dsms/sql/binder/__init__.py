@@ -1,7 +1,7 @@
 """The binder: from the syntax tree to the typed logical plan, definitions, and changes of
 tables."""
 
-from dsms.sql.binder.changes import Change, Delete, Insert, Update, bind_table_statement
+from dsms.sql.binder.changes import Change, Delete, Insert, Merge, Update, bind_table_statement
 from dsms.sql.binder.definitions import (
     bind_create_query,
     bind_create_stream,
@@ -18,6 +18,7 @@ __all__ = [
     "Change",
     "Delete",
     "Insert",
+    "Merge",
     "Update",
     "bind_create_query",
     "bind_create_stream",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.binder.calls import cast
@@ -22,15 +22,27 @@ from dsms.sql.types import NULL, Field, Kind, Type
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """What ON CONFLICT makes of a row that is there: new values (column index, expression over the
+    columns of that row and behind them those of the new one) if it passes `predicate`; without
+    assignments it stays."""
+
+    assignments: tuple[tuple[int, Expr], ...]
+    predicate: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
     """Rows for a table, one expression (without columns) per column of the table; or a one-time
     query's rows, whose columns are those of the table in order.  `at`: the instant (µs) it happens
-    at, None: as the engine says."""
+    at, None: as the engine says.  `conflict`: what becomes of rows whose key is there already;
+    None: an error."""
 
     table: TableDef
     rows: tuple[tuple[Expr, ...], ...]
     query: Node | None = None
     at: int | None = None
+    conflict: Merge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,10 @@ def bind_table_statement(
         case ast.Update():
             env = Env(ctx, relation_scope(table.schema, table.name), "UPDATE")
             return Update(
-                table, _assignments(env, statement, table), _predicate(env, statement.where), at
+                table,
+                _assignments(env, statement.assignments, table),
+                _predicate(env, statement.where),
+                at,
             )
         case ast.Delete():
             env = Env(ctx, relation_scope(table.schema, table.name), "DELETE")
@@ -109,13 +124,33 @@ def _predicate(env: Env, where: ast.Expr | None) -> Expr | None:
 
 def _insert(ctx: Context, statement: ast.Insert, table: TableDef, at: int | None) -> Insert:
     targets = _targets(statement, table)
+    merge = None if statement.conflict is None else _merge(ctx, statement.conflict, table)
     if statement.query is not None:
-        return Insert(
-            table, (), _rows_of(statement, statement.query, table, targets, ctx.catalog), at
-        )
+        rows_of = _rows_of(statement, statement.query, table, targets, ctx.catalog)
+        return Insert(table, (), rows_of, at, merge)
     env = Env(ctx, Scope(), "VALUES")
     rows = [_row(env, statement, row, table, targets) for row in statement.rows]
-    return Insert(table, tuple(rows), None, at)
+    return Insert(table, tuple(rows), None, at, merge)
+
+
+def _merge(ctx: Context, conflict: ast.Conflict, table: TableDef) -> Merge:
+    key = [column_index(table.schema, name, "ON CONFLICT") for name in conflict.key]
+    own = ", ".join(table.schema[i].name for i in table.key)
+    if not table.key:
+        message = f"ON CONFLICT: table {table.name} has no PRIMARY KEY, so no row is in the way"
+        raise error("DS231", message, conflict, "leave it out")
+    if (key or conflict.assignments) and sorted(key) != sorted(table.key):
+        message = f"ON CONFLICT names the PRIMARY KEY of {table.name}, which is ({own})"
+        raise error("DS231", message, conflict, f"write ON CONFLICT ({own})")
+    new = relation_scope(table.schema, "excluded").shifted(len(table.schema))
+    new = replace(new, columns=tuple(replace(c, hidden=True) for c in new.columns))
+    env = Env(ctx, relation_scope(table.schema, table.name).joined(new), "ON CONFLICT")
+    for assignment in conflict.assignments:
+        if column_index(table.schema, assignment.column, "ON CONFLICT") in table.key:
+            message = f"`{assignment.column.text}` is of the PRIMARY KEY, by which the row was met"
+            raise error("DS232", message, assignment.column, "leave it out: it is as it was")
+    assignments = _assignments(env, conflict.assignments, table)
+    return Merge(assignments, _predicate(env, conflict.where))
 
 
 def _targets(statement: ast.Insert, table: TableDef) -> list[int]:
@@ -223,9 +258,11 @@ def _assign_hint(target: Type) -> str:
     return f"convert it: CAST(x AS {target})"
 
 
-def _assignments(env: Env, statement: ast.Update, table: TableDef) -> tuple[tuple[int, Expr], ...]:
+def _assignments(
+    env: Env, assignments: Sequence[ast.Assignment], table: TableDef
+) -> tuple[tuple[int, Expr], ...]:
     out: dict[int, Expr] = {}
-    for assignment in statement.assignments:
+    for assignment in assignments:
         index = column_index(table.schema, assignment.column, "UPDATE")
         if index in out:
             name = assignment.column

@@ -179,20 +179,32 @@ class Show(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    column: Ident
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict(Node):
+    """``ON CONFLICT [(key)] DO UPDATE SET ... [WHERE ...]``, or without assignments ``DO
+    NOTHING``."""
+
+    key: tuple[Ident, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Insert(Statement):
-    """Either `rows` (VALUES) or `query`; `columns` empty: all, in order."""
+    """Either `rows` (VALUES) or `query`; `columns` empty: all, in order.  `conflict`: what becomes
+    of rows whose key is there already."""
 
     table: Ident
     columns: tuple[Ident, ...] = ()
     rows: tuple[tuple[Expr, ...], ...] = ()
     query: Query | None = None
     at: Instant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment(Node):
-    column: Ident
-    value: Expr
+    conflict: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)

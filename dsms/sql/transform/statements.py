@@ -344,13 +344,21 @@ class Statements(Definitions, Rights):
 
     @rule
     def insert_values(self, pos: Pos, table: ast.Ident, columns: Any, *rest: Any) -> ast.Insert:
-        return ast.Insert(table, columns or (), rest[:-1], None, rest[-1], pos=pos)
+        return ast.Insert(table, columns or (), rest[:-2], None, rest[-1], rest[-2], pos=pos)
 
     @rule
     def insert_query(
-        self, pos: Pos, table: ast.Ident, columns: Any, query: ast.Query, at: Any
+        self, pos: Pos, table: ast.Ident, columns: Any, query: ast.Query, conflict: Any, at: Any
     ) -> ast.Insert:
-        return ast.Insert(table, columns or (), (), query, at, pos=pos)
+        return ast.Insert(table, columns or (), (), query, at, conflict, pos=pos)
+
+    @rule
+    def conflict_nothing(self, pos: Pos, key: Any) -> ast.Conflict:
+        return ast.Conflict(key or (), pos=pos)
+
+    @rule
+    def conflict_update(self, pos: Pos, key: Any, *rest: Any) -> ast.Conflict:
+        return ast.Conflict(key or (), rest[:-1], rest[-1], pos=pos)
 
     @rule
     def update(self, pos: Pos, table: ast.Ident, *rest: Any) -> ast.Update:

@@ -1,0 +1,104 @@
+"""Rows that are sent to a table over TCP, and `dsms load --table`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from dsms.engine import Engine
+from dsms.errors import UsageError
+from dsms_client import connect
+
+MADE = "CREATE TABLE r (k INT PRIMARY KEY, v STRING); CREATE TABLE u (a INT, b FLOAT NOT NULL)"
+ROWS = pa.table({"k": list(range(50_000)), "v": [f"v{i % 7}" for i in range(50_000)]})
+
+
+@pytest.fixture
+def engine() -> Engine:
+    made = Engine()
+    made.execute(MADE)
+    return made
+
+
+def rows_of(engine: Engine, sql: str = "SELECT * FROM r") -> list[dict]:
+    return engine.execute(sql)[0].data.to_pylist()
+
+
+def test_a_frame_for_a_table_inserts_its_rows(serve, engine):
+    with connect(port=serve(engine).port) as db:
+        report = db.ingest("R", [[1, "a"], [2, None], [1, "b"], ["x", "c"]], positions=True)
+        assert (report.accepted, report.refused) == (2, 2)
+        assert report.reasons == (
+            "1 row refused (wrong value): row 3: column k: expected INT, got str 'x'",
+            "1 row refused (the key comes twice): row 2: table r: key k = 1",
+        )
+        assert {reason: list(at) for reason, at in report.positions.items()} == {
+            "wrong value": [3],
+            "the key comes twice": [2],
+        }
+        report = db.ingest("r", {"k": [2, 3], "v": ["b", "c"]}, upsert=True)
+        assert (report.accepted, report.refused) == (2, 0)
+        assert db.query("SELECT * FROM r ORDER BY k").rows == [(1, "a"), (2, "b"), (3, "c")]
+        with pytest.raises(UsageError, match="DS440"):
+            db.ingest("u", {"a": [1], "b": [1.0]}, upsert=True)
+        with pytest.raises(UsageError, match=r"DS502.*table u needs a value"):
+            db.ingest("u", {"a": [1]})
+        with pytest.raises(UsageError, match="DS401"):
+            db.heartbeat("r", 0)
+
+
+def test_a_large_frame_goes_in_pieces_and_comes_once(serve, engine):
+    with connect(port=serve(engine).port) as db:
+        assert db.ingest("r", ROWS).accepted == len(ROWS)
+        again = db.ingest("r", ROWS)
+        assert (again.accepted, again.refused) == (0, len(ROWS))
+        assert db.ingest("r", ROWS, upsert=True).accepted == len(ROWS)
+    assert rows_of(engine, "SELECT COUNT(*) AS n, SUM(k) AS s FROM r") == [
+        {"n": 50_000, "s": 1_249_975_000}
+    ]
+
+
+def test_load_table(dsms, serve, engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSMS_PORT", str(serve(engine).port))
+    path = tmp_path / "r.csv"
+    path.write_text("v,k\na,1\nb,2\nc,2\nd,x\n")
+    rejects = tmp_path / "rejects.csv"
+    code, _, err = dsms("load", str(path), "--table", "R", "--rejects", str(rejects))
+    assert code == 1 and "2 rows accepted by r, 1 refused, 1 lines rejected" in err
+    assert [line.partition(",")[0] for line in rejects.read_text().splitlines()][1:] == ["5", "4"]
+    path.write_text("k,v\n2,c\n3,d\n")
+    code, _, err = dsms("load", str(path), "--table", "r", "--upsert")
+    assert code == 0 and "2 rows accepted by r" in err
+    assert rows_of(engine) == [{"k": 1, "v": "a"}, {"k": 2, "v": "c"}, {"k": 3, "v": "d"}]
+    code, _, err = dsms("load", str(path), "--stream", "r")
+    assert code == 2 and "it is a table: --table r" in err
+    for wrong in (["--stream", "r", "--upsert"], ["--table", "r", "--end"], ["--table", "zz"]):
+        code, _, err = dsms("load", str(path), *wrong)
+        assert code == 2, err
+
+
+def test_copy_in_the_shell(dsms, serve, engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSMS_PORT", str(serve(engine).port))
+    path = tmp_path / "it's.csv"
+    path.write_text("k;v\n1;a\n2;-\n")
+    (tmp_path / "u.csv").write_text("a,b\n1,2\n")
+    name = str(path).replace("'", "''")
+    copy = f"copy R from '{name}' with (delimiter = ';', null = '-', upsert = TRUE)"
+    code, _, err = dsms("shell", "-c", f"{copy}; SELECT COUNT(v) AS n FROM r; {copy}")
+    assert code == 0 and "2 rows accepted by r" in err
+    assert rows_of(engine) == [{"k": 1, "v": "a"}, {"k": 2, "v": None}]
+    code, _, err = dsms("shell", "-c", f"COPY r FROM '{name}' WITH (delimiter = ';')")
+    assert code == 1 and "refused by the server: 2 rows refused (the key is there already)" in err
+    for wrong, why in (
+        ("COPY r", "DS101"),
+        (f"COPY r FROM '{name}' WITH (upsert)", "DS101"),
+        (f"COPY r FROM '{name}' WITH (upsert = 1)", "DS215"),
+        (f"COPY r FROM '{name}' WITH (delimeter = ',')", "did you mean `delimiter`"),
+        (f"COPY zz FROM '{name}'", "DS401"),
+        ("COPY r FROM 'nowhere.csv'", "DS530"),
+        (f"COPY u FROM '{tmp_path}/u.csv' WITH (upsert = TRUE)", "DS440"),
+    ):
+        code, _, err = dsms("shell", "-c", wrong)
+        assert code == 1 and why in err, (wrong, err)
+    with connect(port=serve(engine).port) as db, pytest.raises(UsageError, match="dsms shell"):
+        db.execute("COPY r FROM 'x'")
