@@ -122,6 +122,7 @@ CODES: dict[str, str] = {
     "DS420": "an unknown way to schedule queries",
     "DS421": "a query whose answer is to be read has stopped",
     "DS440": "rows that are to replace those of their keys, for what has no keys",
+    "DS442": "a stream that can't be reopened",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
     "DS502": "rows lack a column that can't be NULL",

@@ -282,9 +282,23 @@ _creates = st.one_of(
 _selects = st.builds(ast.SelectStatement, queries, options)
 _assignments = _some(st.builds(ast.Assignment, column_idents, expressions))
 _rows = _some(_some(expressions), 1, 2)
+_conflicts = _optional(
+    st.builds(ast.Conflict, _some(idents, 0))
+    | st.builds(ast.Conflict, _some(idents, 0), _assignments, _optional(expressions))
+)
 _changes = st.one_of(
-    st.builds(ast.Insert, idents, _some(idents, 0), _rows, st.none(), _optional(instants)),
-    st.builds(ast.Insert, idents, _some(idents, 0), st.just(()), queries, _optional(instants)),
+    st.builds(
+        ast.Insert, idents, _some(idents, 0), _rows, st.none(), _optional(instants), _conflicts
+    ),
+    st.builds(
+        ast.Insert,
+        idents,
+        _some(idents, 0),
+        st.just(()),
+        queries,
+        _optional(instants),
+        _conflicts,
+    ),
     st.builds(ast.Update, idents, _assignments, _optional(expressions), _optional(instants)),
     st.builds(ast.Delete, idents, _optional(expressions), _optional(instants)),
 )
@@ -335,4 +349,5 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Lookup, idents),
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
         st.builds(ast.AlterStream, idents, _optional(instants)),
+        st.builds(ast.Reopen, idents),
     )

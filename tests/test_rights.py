@@ -42,6 +42,11 @@ MATRIX = [
     ("CREATE QUERY n AS SELECT * FROM s [RANGE 1 MIN]", ["CREATE ON ALL", "SELECT ON s"]),
     ("DROP QUERY q", ["ADMIN ON q"]),
     ("ALTER STREAM s SET CLOCK TO TIMESTAMP '2030-01-01'", ["ADMIN ON s"]),
+    ("ALTER STREAM s REOPEN", ["ADMIN ON s"]),
+    (
+        "INSERT INTO d VALUES ('z', 1) ON CONFLICT (k) DO UPDATE SET n = 1",
+        ["INSERT ON d", "SELECT ON d"],
+    ),
     ("DESCRIBE s", ["INSERT ON s"]),
     ("INSERT INTO d VALUES ('z', 1)", ["INSERT ON d"]),
     ("INSERT INTO d SELECT k, 1 FROM s [RANGE 1 MIN]", ["INSERT ON d", "SELECT ON s"]),

@@ -23,6 +23,7 @@ from dsms.commands import (
 from dsms.commands.planning import is_big
 from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
+from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
 from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
 from dsms.commands.store import Store, Write
@@ -238,6 +239,8 @@ def run(
             return finished(made.pieces())
         case ast.AlterStream():
             return set_clock(runtime, store, statement, engine.now, catalog)
+        case ast.Reopen():
+            return reopen(runtime, store, statement, catalog)
         case ast.Drop():
             return dropping.drop(
                 runtime,

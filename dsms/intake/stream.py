@@ -259,7 +259,7 @@ class StreamInput:
     def _check_open(self, what: str) -> None:
         if self.ended:
             name = self.definition.name
-            hint = f"end {name} only when nothing follows, or drop and create it anew"
+            hint = f"ALTER STREAM {name} REOPEN takes that back"
             raise UsageError("DS507", f"stream {name} was ended: no {what} can follow", hint=hint)
 
     def _by_arrival(self, cols: tuple[pa.Array, ...], now: int | None) -> Accepted:

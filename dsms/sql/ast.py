@@ -9,6 +9,7 @@ Spellings that mean the same give the same node (`WINDOW t` is `RANGE t`, `!=` i
 
 from __future__ import annotations
 
+from dsms.sql.nodes.alterations import AlterStream, Reopen
 from dsms.sql.nodes.base import (
     NOWHERE,
     Duration,
@@ -90,7 +91,6 @@ from dsms.sql.nodes.rights import (
     UserChange,
 )
 from dsms.sql.nodes.statements import (
-    AlterStream,
     Archive,
     Assignment,
     CancelSession,
@@ -145,6 +145,7 @@ AnyStatement = (
     | Lookup
     | CancelSession
     | AlterStream
+    | Reopen
     | CreateUser
     | AlterUser
     | AlterQuota
@@ -233,6 +234,7 @@ __all__ = [
     "Privilege",
     "Query",
     "RangeWindow",
+    "Reopen",
     "Revoke",
     "RevokeRole",
     "Right",

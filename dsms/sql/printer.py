@@ -253,6 +253,8 @@ def _statement(node: ast.Statement) -> str:
                 f"ALTER STREAM {name(what)} SET CLOCK TO "
                 f"{instant(clock) if clock is not None else 'NOW'}"
             )
+        case ast.Reopen(what):
+            return f"ALTER STREAM {name(what)} REOPEN"
         case ast.Lookup(what):
             return f"LOOKUP {name(what)}"
         case _:

@@ -222,14 +222,6 @@ class Delete(Statement):
     at: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterStream(Statement):
-    """``ALTER STREAM s SET CLOCK TO instant``; `clock` None: NOW."""
-
-    name: Ident
-    clock: Instant | None = None
-
-
 class ExplainFormat(StrEnum):
     TEXT = "TEXT"
     GRAPHVIZ = "GRAPHVIZ"

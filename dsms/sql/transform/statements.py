@@ -12,6 +12,7 @@ from dsms.sql.ast import Pos
 from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
+from dsms.sql.transform.alterations import Alterations
 from dsms.sql.transform.queries import Queries, once
 from dsms.sql.transform.rights import Rights
 from dsms.sql.transform.rules import (
@@ -277,7 +278,7 @@ class Definitions(Options):
         return _query(pos, absent, name, query, clauses, into)
 
 
-class Statements(Definitions, Rights):
+class Statements(Definitions, Alterations, Rights):
     """All rules of the grammar."""
 
     @rule
@@ -318,7 +319,6 @@ class Statements(Definitions, Rights):
         return ast.Show(what, like, of, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
-    alter_stream = node(ast.AlterStream)
 
     def cancel_session(self, parts: Parts) -> ast.CancelSession:
         number = literals.integer(parts[2], place_of(parts[2:]))
