@@ -58,6 +58,7 @@ CODES: dict[str, str] = {
     "DS230": "a clause that has no meaning for a stream that a query feeds",
     "DS231": "ON CONFLICT that does not name the PRIMARY KEY, or on a table without one",
     "DS232": "ON CONFLICT that sets a column of the PRIMARY KEY",
+    "DS234": "a computed column that can't be",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",
@@ -123,6 +124,7 @@ CODES: dict[str, str] = {
     "DS421": "a query whose answer is to be read has stopped",
     "DS440": "rows that are to replace those of their keys, for what has no keys",
     "DS442": "a stream that can't be reopened",
+    "DS443": "rows give a value for a column that is computed",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
     "DS502": "rows lack a column that can't be NULL",

@@ -40,6 +40,7 @@ from dsms.reads.archives import ArchiveRunner
 from dsms.rights import Rights
 from dsms.rights.check import check_request
 from dsms.rights.seen import seen
+from dsms.running.computing import completed
 from dsms.running.conflating import Conflating, check_conflation
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -190,11 +191,9 @@ class Engine:
                 return IngestReport(0, repeated=1)
             done = known
         table = self.runtime.tables.get(key)
-        taker = self.runtime.inputs[key].definition if table is None else table.definition
-        what = f"{'stream' if table is None else 'table'} {taker.name}"
         if upsert:
-            check_upsert(what, table)
-        rows = data if isinstance(data, Converted) else to_batch(data, taker.schema, what)
+            check_upsert(f"stream {stream}" if table is None else f"table {stream}", table)
+        rows = data if isinstance(data, Converted) else self._converted(key, data)
         if client is not None and seq is not None:
             part = FramePart(client, seq, max(done, first + len(rows)), last)
             if done > first:
@@ -205,6 +204,14 @@ class Engine:
                 self.runtime, self.store, self.writers, key, rows, upsert, part, cancel
             )
         return self.take(key, rows, part=part, cancel=cancel)
+
+    def _converted(self, key: str, data: Any) -> Converted:
+        """Rows as the stream or table of that key takes them."""
+        if key in self.runtime.tables:
+            table = self.runtime.tables[key].definition
+            return to_batch(data, table.schema, f"table {table.name}")
+        stream = self.runtime.inputs[key].definition
+        return to_batch(data, stream.given, f"stream {stream.name}", stream.made)
 
     def take(
         self,
@@ -223,7 +230,11 @@ class Engine:
             self.saver.rows(key, rows, now, part)
         if part is not None:
             self.writers.note(part, key)
+        rows = self._completed(entry, rows)
         return self._apply(key, entry, rows, now, cancel).report(rows)
+
+    def _completed(self, entry: StreamInput, rows: Converted) -> Converted:
+        return completed(rows, entry.definition, self.runtime.settings.statement_bytes)
 
     def ingest_group(self, stream: str, frames: Sequence[Frame]) -> list[IngestReport | DsmsError]:
         """Frames of one stream, one after the other as `ingest` takes them, applied as one where
@@ -247,7 +258,7 @@ class Engine:
             self.saver.group(key, rows, now, parts)
         for part in parts:
             self.writers.note(part, key)
-        self._apply(key, entry, rows, now, cancel)
+        self._apply(key, entry, self._completed(entry, rows), now, cancel)
 
     def _open(self, key: str, now: int | None) -> tuple[StreamInput, int | None]:
         """The stream, which takes rows, and the system time at which they come."""

@@ -15,6 +15,7 @@ from dsms.api import IngestReport
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.intake.grouped import Cut, foreseen, joined, reports
+from dsms.running.computing import completed
 from dsms.running.runtime import Runtime
 from dsms.running.writers import FramePart, Writers
 
@@ -90,8 +91,11 @@ def _together(engine: Taker, key: str, run: list[Frame]) -> list[Outcome]:
     entry = runtime.inputs[key]
     rows, sizes = joined([f.rows for f in run]), [len(f.rows) for f in run]
     try:
-        late = foreseen(entry, rows.columns, sizes)
-    except ValueError:
+        whole = completed(rows, entry.definition, runtime.settings.statement_bytes)
+        if whole.refusals:
+            raise ValueError("a computed column is NULL where it can't be")
+        late = foreseen(entry, whole.columns, sizes)
+    except (ValueError, DsmsError):
         return _halves(engine, key, run)
     parts = [part for f in run if (part := f.part) is not None]
     taken = entry.counts.accepted, entry.counts.late

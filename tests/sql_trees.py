@@ -258,12 +258,26 @@ _archives = _optional(
 _column_defs = st.builds(
     ast.ColumnDef, column_idents.filter(lambda i: i.text != "primary"), type_names, _bool
 )
+_made_columns = _column_defs | st.builds(
+    ast.ColumnDef,
+    column_idents.filter(lambda i: i.text != "primary"),
+    type_names,
+    _bool,
+    expressions,
+)
 _streams = st.builds(
     ast.CreateStream,
     idents,
-    _some(_column_defs),
+    _some(_made_columns),
     _bool,
-    _optional(st.builds(ast.TimestampBy, idents, st.sampled_from([None, "s", "ms", "ns"]))),
+    _optional(
+        st.builds(
+            ast.TimestampBy,
+            idents,
+            st.sampled_from([None, "s", "ms", "ns"]),
+            _optional(expressions),
+        )
+    ),
     _optional(durations()),
     _optional(st.builds(ast.Late, _optional(idents))),
     *[_optional(durations())] * 4,

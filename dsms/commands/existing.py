@@ -25,6 +25,7 @@ SAID: dict[str, str | None] = {
     "sql": None,
     "derived": None,
     "feeds": None,
+    "computed": "what is computed",
     "places": None,
     "timestamp": "TIMESTAMP BY",
     "key": "PRIMARY KEY",

@@ -237,6 +237,8 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
             notes.append("event time" + (f" in {unit}" if unit else ""))
         case TableDef(key=key) if i in key:
             notes.append("primary key")
+    if isinstance(found, StreamDef) and i in dict(found.computed):
+        notes.append("computed")
     match found:
         case StreamDef(archive_cluster=name) | QueryDef(archive_cluster=name) if (
             name == found.schema[i].name

@@ -68,28 +68,33 @@ class Converted:
         return Converted(tuple(c.slice(count) for c in self.columns), self.sent, kept[count:])
 
 
-def to_batch(data: Any, schema: Schema, name: str = "the stream") -> Converted:
+def to_batch(
+    data: Any, schema: Schema, name: str = "the stream", computed: Sequence[str] = ()
+) -> Converted:
     """Rows of `schema` from a RecordBatch, Table, anything with an Arrow C stream (polars, DuckDB),
     a pandas DataFrame, a dict of column -> list, NumPy array, Series or Arrow array, or a list of
     rows (lists in column order, or dicts).
 
     Columns with names are matched in any case; a missing column that may be NULL is NULL.  `name`
-    is for messages.  Raises UsageError DS501-DS506.
+    is for messages.  Raises UsageError DS501-DS506, and DS443 for a column of those that are
+    `computed`.
     """
     if is_rows(data):
-        return _from_rows(data, schema, name)
+        return _from_rows(data, schema, name, computed)
     columns, rows = named(data, name)
-    arrays = _align(columns, rows, schema, name)
+    arrays = _align(columns, rows, schema, name, computed)
     return checked(arrays, rows, None, [], schema)
 
 
 # -- forms with names ------------------------------------------------------------------------------
 
 
-def _align(columns: Named, rows: int, schema: Schema, name: str) -> list[pa.Array]:
+def _align(
+    columns: Named, rows: int, schema: Schema, name: str, computed: Sequence[str]
+) -> list[pa.Array]:
     """The columns in schema order with physical types."""
     found: list[Any] = [None] * len(schema)
-    keys = Keys([f.name for f in schema], name)
+    keys = Keys([f.name for f in schema], name, computed)
     for key, column in columns:
         at = keys.position(key)
         if found[at] is not None:
@@ -177,11 +182,13 @@ def _whole(values: Sequence[Any], type_: Type) -> pa.Array:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _from_rows(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
+def _from_rows(
+    rows: Sequence[Any], schema: Schema, name: str, computed: Sequence[str]
+) -> Converted:
     """Lists in column order, or dicts.  Columns that convert as a whole cost no work per value."""
     rows = ordinary(rows)
     if dict in set(map(type, rows)):
-        return _from_dicts(rows, schema, name)
+        return _from_dicts(rows, schema, name, computed)
     columns = _transposed(rows, len(schema))
     if columns is not None:
         return _from_columns(columns, len(rows), None, [], schema)
@@ -200,9 +207,11 @@ def _without(rows: Sequence[Any], bad: dict[int, str], schema: Schema) -> Conver
     return _from_columns(columns, len(rows), kept, refusals, schema)
 
 
-def _from_dicts(rows: Sequence[Any], schema: Schema, name: str) -> Converted:
+def _from_dicts(
+    rows: Sequence[Any], schema: Schema, name: str, computed: Sequence[str]
+) -> Converted:
     """Rows of which some are dicts: each by its own keys."""
-    keys = Keys([f.name for f in schema], name)
+    keys = Keys([f.name for f in schema], name, computed)
     lists: list[Any] = []
     bad: dict[int, str] = {}
     for i, row in enumerate(rows):

@@ -10,10 +10,12 @@ from dsms.sql.suggest import nearest
 
 
 class Keys:
-    """The names of columns, and the keys that have been looked up.  `owner` is for messages."""
+    """The names of columns, and the keys that have been looked up.  `owner` is for messages;
+    `computed`: columns of it that rows can't give."""
 
-    def __init__(self, names: Sequence[str], owner: str) -> None:
+    def __init__(self, names: Sequence[str], owner: str, computed: Sequence[str] = ()) -> None:
         self._names, self._owner = list(names), owner
+        self._computed = {name.casefold(): name for name in computed}
         self._known: dict[str, int] = {}
 
     def position(self, key: str) -> int:
@@ -56,6 +58,9 @@ class Keys:
         if same:
             listed = " or ".join(self._names[i] for i in same)
             raise UsageError("DS506", f"column {key!r} could be {listed}", hint="spell it so")
+        if (made := self._computed.get(key.casefold())) is not None:
+            what = f"column {made!r} of {self._owner} is computed, and rows can't give it"
+            raise UsageError("DS443", what, hint="leave it out")
         close = nearest(key, self._names)
         raise UsageError(
             "DS501",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsms.sql import ast
+from dsms.sql.expr import Expr
 from dsms.sql.types import Schema
 
 Option = str | int | float | bool
@@ -41,6 +42,18 @@ class StreamDef:
     options: tuple[tuple[str, Option], ...] = ()
     sql: str = ""
     derived: str | None = None  # the query that it was made with: its rows come from there
+    computed: tuple[tuple[int, Expr], ...] = ()  # columns that are made of the others
+
+    @property
+    def given(self) -> Schema:
+        """The columns that its rows bring, over which the computed ones are."""
+        made = {i for i, _ in self.computed}
+        return tuple(f for i, f in enumerate(self.schema) if i not in made) if made else self.schema
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the computed columns."""
+        return tuple(self.schema[i].name for i, _ in self.computed)
 
     @property
     def stamped(self) -> bool:

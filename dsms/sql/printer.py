@@ -57,14 +57,16 @@ def _part(node: ast.Node) -> str:
             return boundaries(node)
         case ast.Option(key, value):
             return f"{name(key)} = {option_value(value)}"
-        case ast.ColumnDef(column, type_, not_null):
-            return f"{name(column)} {type_name(type_)}{' NOT NULL' if not_null else ''}"
+        case ast.ColumnDef(column, type_, not_null, made):
+            behind = f"{' NOT NULL' if not_null else ''}{_made(made)}"
+            return f"{name(column)} {type_name(type_)}{behind}"
         case ast.Assignment(column, value):
             return f"{name(column)} = {_expressions.text(value)}"
         case ast.Archive():
             return _archive(node)
-        case ast.TimestampBy(column, unit):
-            return f"TIMESTAMP BY {name(column)}{f' UNIT {unit}' if unit else ''}"
+        case ast.TimestampBy(column, unit, made):
+            by = name(column) if made is None else f"{_made(made)[4:]} AS {name(column)}"
+            return f"TIMESTAMP BY {by}{f' UNIT {unit}' if unit else ''}"
         case ast.Late(into):
             return f"LATE INTO {name(into)}" if into is not None else "LATE DROP"
         case ast.When(condition, result):
@@ -74,6 +76,10 @@ def _part(node: ast.Node) -> str:
 
 
 # ---------------------------------------------------------------- windows
+
+
+def _made(expr: ast.Expr | None) -> str:
+    return "" if expr is None else f" AS ({_expressions.text(expr)})"
 
 
 def window(node: ast.Window) -> str:

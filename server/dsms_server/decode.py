@@ -42,13 +42,15 @@ MOST_ITEMS = 1 << 16  # of one row
 @dataclass(frozen=True, slots=True)
 class StreamShape:
     """A stream as the engine has it: its name as declared, its columns, whether its rows are
-    `stamped` on arrival and whether it is `watched` for going idle; or a `table`."""
+    `stamped` on arrival and whether it is `watched` for going idle; or a `table`.  The schema is
+    that of the columns that rows give; others are `computed`."""
 
     stream: str
     schema: Schema
     stamped: bool = False
     watched: bool = False
     table: bool = False
+    computed: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
@@ -104,7 +106,7 @@ class Payload:
                 raise protocol.broken(problem) from None
         elif self.kind == "arrow":
             data = self._table(shape)
-        return to_batch(data, shape.schema, what)
+        return to_batch(data, shape.schema, what, shape.computed)
 
     def _table(self, shape: StreamShape) -> pa.Table:
         table = read_stream(self.raw)
@@ -121,7 +123,7 @@ class Payload:
         if self.shape != shape:  # the stream was declared anew while the frame was on its way
             names = [f.name for f in self.shape.schema]
             again = pa.RecordBatch.from_arrays(list(self.converted.columns), names)
-            return to_batch(again, shape.schema, shape.what)
+            return to_batch(again, shape.schema, shape.what, shape.computed)
         return self.converted
 
 
@@ -307,7 +309,7 @@ def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
         piece = list(islice(reader, min(most, left)))
         if not piece:
             raise ValueError("the frame ends inside `rows`")
-        pieces.append(to_batch(piece, shape.schema, f"stream {shape.stream}"))
+        pieces.append(to_batch(piece, shape.schema, shape.what, shape.computed))
         left -= len(piece)
     return join(pieces, shape.schema)
 

@@ -57,7 +57,11 @@ class Names:
         for definition in self._engine.streams():
             stamped = definition.stamped
             shape = StreamShape(
-                definition.name, definition.schema, stamped, definition.idle_timeout is not None
+                definition.name,
+                definition.given,
+                stamped,
+                definition.idle_timeout is not None,
+                computed=definition.made,
             )
             shapes.setdefault(definition.name.casefold(), shape)
             shapes[definition.name] = shape

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dsms.engine import Engine
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms_client import connect
 
 MADE = "CREATE TABLE r (k INT PRIMARY KEY, v STRING); CREATE TABLE u (a INT, b FLOAT NOT NULL)"
@@ -100,5 +100,30 @@ def test_copy_in_the_shell(dsms, serve, engine, tmp_path, monkeypatch):
     ):
         code, _, err = dsms("shell", "-c", wrong)
         assert code == 1 and why in err, (wrong, err)
-    with connect(port=serve(engine).port) as db, pytest.raises(UsageError, match="dsms shell"):
+    with connect(port=serve(engine).port) as db, pytest.raises(DsmsError, match="dsms shell"):
         db.execute("COPY r FROM 'x'")
+
+
+def test_computed_columns_are_not_sent(dsms, serve, tmp_path, monkeypatch):
+    engine = Engine()
+    engine.execute(
+        "CREATE STREAM c (a INT, b FLOAT AS (a / 2.0), d STRING) "
+        "TIMESTAMP BY (CAST(d AS TIMESTAMP)) AS t RETAIN 1 DAY"
+    )
+    monkeypatch.setenv("DSMS_PORT", str(port := serve(engine).port))
+    path = tmp_path / "c.csv"
+    path.write_text("1,2020-01-01\n3,2020-01-02\n")
+    code, _, err = dsms("load", str(path), "--stream", "c", "--no-header")
+    assert code == 0 and "2 rows accepted by c" in err
+    with connect(port=port) as db:
+        many = [[k, "2020-01-02"] for k in range(3000)]
+        assert db.ingest("c", many).accepted == 3000
+        assert db.ingest("c", {"a": pa.array([5]), "d": pa.array(["2020-01-02"])}).accepted == 1
+        with pytest.raises(UsageError, match="DS443"):
+            db.ingest("c", {"a": [1], "b": [0.5]})
+        with pytest.raises(UsageError, match="DS443"):
+            db.ingest("c", [{"a": 1, "t": 0}])
+        db.end("c")
+    assert rows_of(engine, "SELECT COUNT(*) AS n, SUM(b) AS b FROM c [RANGE 1 DAY]") == [
+        {"n": 3002, "b": (3 + sum(range(3000)) + 5) / 2}
+    ]

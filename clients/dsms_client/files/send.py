@@ -17,7 +17,7 @@ from dsms_client.files.options import Options
 from dsms_client.files.pieces import Mapping, Pieces
 from dsms_client.files.several import PER_FILE, Files, in_turn, merged
 from dsms_client.files.source import STDIN, FileSource
-from dsms_client.files.timecolumn import instants_of, time_column
+from dsms_client.files.timecolumn import computed_columns, instants_of, time_column
 from dsms_client.protocol import nearest
 from dsms_client.results import IngestReport
 
@@ -103,11 +103,12 @@ async def open_files(
             hint = f"it is a table: --table {job.stream}"
         raise UsageError("DS401", f"there is no {kind} {job.stream}", hint=hint)
     name = found[0]
+    made = set() if job.table else await computed_columns(client, name)
     stop = threading.Event() if job.follow else None
     first = reporter.begin(job.paths)
     files = Files(
         job.paths,
-        tuple(streams[name]),
+        tuple(column for column in streams[name] if column[0] not in made),
         job.renamed,
         job.options,
         job.batch,

@@ -18,7 +18,7 @@ TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 async def time_column(client: AsyncClient, stream: str, wanted: str | None) -> tuple[str, str]:
     """The column to pace by, and its unit.  Raises DS533 if there is none."""
     described = await client.query(f'DESCRIBE "{stream}"')
-    notes = {row[0]: (row[3] or "") for row in described.rows}
+    notes = {row[0]: (row[3] or "").removesuffix(", computed") for row in described.rows}
     units = {
         name: note.rpartition(" in ")[2]
         for name, note in notes.items()
@@ -36,6 +36,13 @@ async def time_column(client: AsyncClient, stream: str, wanted: str | None) -> t
         )
         raise UsageError("DS533", what, hint=f"give one with --time-column: {', '.join(notes)}")
     return found[0], units.get(found[0], "us")
+
+
+async def computed_columns(client: AsyncClient, stream: str) -> set[str]:
+    """The columns of a stream that its rows don't give."""
+    quoted = stream.replace('"', '""')
+    described = await client.query(f'DESCRIBE STREAM "{quoted}"')
+    return {row[0] for row in described.rows if "computed" in (row[3] or "").split(", ")}
 
 
 def instants_of(batch: pa.RecordBatch, column: str, unit: str) -> np.ndarray:

@@ -176,7 +176,7 @@ def _row(
     if len(row) != len(targets):
         raise _count_error(statement, len(row), table, targets, row[0])
     values = {
-        i: _assigned(bind(env, node), table.schema[i], node)
+        i: assigned(bind(env, node), table.schema[i], node)
         for i, node in zip(targets, row, strict=True)
     }
     return tuple(values.get(i) or _missing(f, statement) for i, f in enumerate(table.schema))
@@ -197,7 +197,7 @@ def _rows_of(
         for n, (i, f) in enumerate(zip(targets, bound.schema, strict=True))
     }
     exprs = [
-        _assigned(have[i], f, query) if i in have else _missing(f, statement)
+        assigned(have[i], f, query) if i in have else _missing(f, statement)
         for i, f in enumerate(table.schema)
     ]
     return project(bound.child, exprs, [f.name for f in table.schema])
@@ -231,7 +231,7 @@ def _missing(column: Field, statement: ast.Insert) -> Expr:
 # ---------------------------------------------------------------- values
 
 
-def _assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
+def assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
     """The value as the column's type: numbers convert (not FLOAT to INT), NULL takes the type;
     DS218."""
     if value.type == NULL or (isinstance(value, Lit) and value.value is None):
@@ -267,5 +267,5 @@ def _assignments(
         if index in out:
             name = assignment.column
             raise error("DS212", f"column `{name.text}` is set twice", name, "set each column once")
-        out[index] = _assigned(bind(env, assignment.value), table.schema[index], assignment.value)
+        out[index] = assigned(bind(env, assignment.value), table.schema[index], assignment.value)
     return tuple(out.items())

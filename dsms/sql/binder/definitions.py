@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import ast
+from dsms.sql.binder.computed import bind_computed, with_timestamp
 from dsms.sql.binder.durations import fixed, maybe_fixed
 from dsms.sql.binder.feeding import bind_feeding
 from dsms.sql.binder.objects import column_index, kind_of
@@ -31,10 +32,11 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
     taken = taken_by(statement, statement.name, StreamDef, catalog)
     if isinstance(taken, StreamDef):
         return taken
-    schema = _schema(statement.columns)
+    schema = with_timestamp(statement, _schema(statement.columns), catalog)
     _check_event_time(statement)
     timestamp, unit = _timestamp(statement.timestamp, schema)
-    return stream_def(statement, schema, timestamp, unit, catalog, sql)
+    made = stream_def(statement, schema, timestamp, unit, catalog, sql)
+    return replace(made, computed=bind_computed(statement, schema, catalog))
 
 
 def stream_def(
@@ -250,6 +252,9 @@ def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str |
         raise error(
             "DS216", f"LATE INTO: {found.name} is a {kind_of(found)}", late.into, "name a stream"
         )
+    if found.computed:
+        message = f"columns of {found.name} are computed, and late rows have all of theirs"
+        raise error("DS225", message, late.into, "declare that stream without AS (...)")
     if [f.type for f in found.schema] != [f.type for f in schema]:
         wanted = ", ".join(str(f.type) for f in schema)
         has = ", ".join(str(f.type) for f in found.schema)

@@ -38,6 +38,10 @@ def bind_feeding(statement: ast.CreateQuery, into: ast.Into, plan: Output, catal
         message = f"rows of {found.name} are stamped on arrival, and those of a query have instants"
         hint = "declare it TIMESTAMP BY a column, in which the instants are put"
         raise error("DS330", message, into.stream, hint)
+    if found.computed:
+        message = f"columns of {found.name} are computed: {', '.join(found.made)}"
+        hint = "compute them in the query, and feed a stream that is declared without AS (...)"
+        raise error("DS330", message, into.stream, hint)
     into_names = {Catalog.key(s.late_into) for s in catalog.streams.values() if s.late_into}
     if Catalog.key(found.name) in into_names:
         message = f"late rows of other streams go into {found.name}"

@@ -33,17 +33,22 @@ class SelectStatement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef(Node):
+    """`computed`: what it is made of; None: it is given."""
+
     name: Ident
     type: TypeName
     not_null: bool = False
+    computed: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampBy(Node):
-    """``TIMESTAMP BY column [UNIT s|ms|us|ns]``; `unit` as written, lower case."""
+    """``TIMESTAMP BY column [UNIT s|ms|us|ns]``; `unit` as written, lower case.  With `computed`:
+    ``TIMESTAMP BY (computed) AS column``, which adds that column."""
 
     column: Ident
     unit: str | None = None
+    computed: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

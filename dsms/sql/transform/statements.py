@@ -140,6 +140,7 @@ class Definitions(Options):
     not_null = clause("NOT NULL")
     nullable = clause("NULL")
     inline_key = clause("PRIMARY KEY")
+    computed = clause("AS")
     columns = table_elements = listed
 
     @rule
@@ -150,7 +151,7 @@ class Definitions(Options):
         if "NULL" in said and len(said) > 1:
             other = " and ".join(sorted(said.keys() - {"NULL"}))
             raise bad("DS109", said["NULL"].pos, f"{name.text} can't be both NULL and {other}")
-        made = ast.ColumnDef(name, type_, "NOT NULL" in said, pos=pos)
+        made = ast.ColumnDef(name, type_, "NOT NULL" in said, _value(said, "AS"), pos=pos)
         return Clause("PRIMARY KEY" if "PRIMARY KEY" in said else "column", made, pos)
 
     @rule
@@ -170,6 +171,12 @@ class Definitions(Options):
     @rule
     def timestamp_by(self, pos: Pos, column: ast.Ident, unit: str | None) -> Clause:
         return Clause("TIMESTAMP BY", ast.TimestampBy(column, unit, pos=pos), pos)
+
+    @rule
+    def timestamp_computed(
+        self, pos: Pos, expr: ast.Expr, column: ast.Ident, unit: str | None
+    ) -> Clause:
+        return Clause("TIMESTAMP BY", ast.TimestampBy(column, unit, expr, pos=pos), pos)
 
     slack = clause("SLACK")
     max_future = clause("MAX FUTURE")
@@ -230,6 +237,10 @@ class Definitions(Options):
                 "for a key of several columns write PRIMARY KEY (a, b) after the columns",
             )
         columns = tuple(e.value for e in elements if isinstance(e.value, ast.ColumnDef))
+        for column in columns:
+            if column.computed is not None:
+                what = f"a table has no computed columns, and {column.name.text} is one"
+                raise bad("DS110", column.pos, what, "streams have")
         key = next(
             ((k.value.name,) if isinstance(k.value, ast.ColumnDef) else k.value for k in keys), ()
         )

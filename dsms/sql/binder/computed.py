@@ -1,0 +1,66 @@
+"""Computed columns of streams: `c T AS (expr)`, and that of `TIMESTAMP BY (expr) AS c`."""
+
+from __future__ import annotations
+
+from dsms.sql import ast
+from dsms.sql.binder.changes import assigned
+from dsms.sql.binder.context import Context
+from dsms.sql.binder.expressions import Env, bind
+from dsms.sql.binder.scope import relation_scope
+from dsms.sql.binder.select import bind_nested
+from dsms.sql.catalog import Catalog
+from dsms.sql.codes import error
+from dsms.sql.expr import Expr
+from dsms.sql.types import INT, TIMESTAMP, Field, Schema
+
+Computed = tuple[tuple[int, Expr], ...]
+
+
+def bind_computed(statement: ast.CreateStream, schema: Schema, catalog: Catalog) -> Computed:
+    """The computed columns of a stream of that schema: their places, and what they are made of,
+    over the columns that are given, which stand in their order.
+
+    Raises DS234 where one stands on another, or none is given, and DS2xx, DS3xx."""
+    columns = statement.columns
+    given = tuple(f for f, c in zip(schema, columns, strict=False) if c.computed is None)
+    if not given:
+        message = f"all columns of {statement.name.text} are computed, and of nothing"
+        raise error("DS234", message, statement.name, "declare what its rows bring")
+    _check_apart(statement)
+    env = Env(Context(catalog, True, bind_nested), relation_scope(given, statement.name.text), "AS")
+    made = []
+    for i, column in enumerate(columns):
+        if column.computed is not None:
+            made.append((i, assigned(bind(env, column.computed), schema[i], column.computed)))
+    by = statement.timestamp
+    if by is not None and by.computed is not None:
+        made.append((len(columns), bind(env, by.computed)))
+    return tuple(made)
+
+
+def _check_apart(statement: ast.CreateStream) -> None:
+    """No computed column stands on another: there would be an order among them."""
+    columns, by = statement.columns, statement.timestamp
+    made = [c.name for c in columns if c.computed is not None]
+    exprs: list[ast.Expr | None] = [c.computed for c in columns]
+    exprs.append(None if by is None else by.computed)
+    for expr in exprs:
+        for ref in ast.walk(expr) if expr is not None else ():
+            if isinstance(ref, ast.ColumnRef) and any(ref.name.matches(n.text) for n in made):
+                message = f"`{ref.name.text}` is computed itself"
+                raise error("DS234", message, ref, "write what it is made of in its place")
+
+
+def with_timestamp(statement: ast.CreateStream, schema: Schema, catalog: Catalog) -> Schema:
+    """The schema with the column that TIMESTAMP BY (expr) AS c adds."""
+    by = statement.timestamp
+    if by is None or by.computed is None:
+        return schema
+    if any(f.name.casefold() == by.column.text.casefold() for f in schema):
+        message = f"column `{by.column.text}` is declared already"
+        raise error("DS212", message, by.column, "TIMESTAMP BY (expr) AS c adds a column c")
+    made = bind_computed(statement, schema, catalog)[-1][1]
+    if made.type not in (TIMESTAMP, INT):
+        message = f"TIMESTAMP BY needs a TIMESTAMP or an INT, and this is {made.type}"
+        raise error("DS223", message, by.computed, "CAST it, or give INT its UNIT")
+    return (*schema, Field(by.column.text, made.type))
