@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "DS231": "ON CONFLICT that does not name the PRIMARY KEY, or on a table without one",
     "DS232": "ON CONFLICT that sets a column of the PRIMARY KEY",
     "DS234": "a computed column that can't be",
+    "DS235": "a column that can't be added, or a DEFAULT that can't be",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

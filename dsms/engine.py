@@ -33,6 +33,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms.frames import Frame, take_frames
 from dsms.intake.convert import Converted, to_batch
+from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
 from dsms.intake.outcome import Accepted
 from dsms.intake.stream import StreamInput
@@ -285,6 +286,8 @@ class Engine:
     def _take_late(self, source: str, name: str, columns: Any, cancel: Cancel | None) -> None:
         key = self._stream(name)
         columns = self._handed_on(source, key, columns)
+        added = self.runtime.inputs[key].definition.schema[len(columns) :]
+        columns = (*columns, *(filled(f, len(columns[0])) for f in added))
         if not len(columns[0]):
             return
         if self.saver is not None:

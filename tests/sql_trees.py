@@ -263,7 +263,7 @@ _made_columns = _column_defs | st.builds(
     column_idents.filter(lambda i: i.text != "primary"),
     type_names,
     _bool,
-    expressions,
+    _optional(expressions),
 )
 _streams = st.builds(
     ast.CreateStream,
@@ -364,4 +364,5 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
         st.builds(ast.AlterStream, idents, _optional(instants)),
         st.builds(ast.Reopen, idents),
+        st.builds(ast.AddColumn, idents, _column_defs),
     )

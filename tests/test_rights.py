@@ -43,6 +43,7 @@ MATRIX = [
     ("DROP QUERY q", ["ADMIN ON q"]),
     ("ALTER STREAM s SET CLOCK TO TIMESTAMP '2030-01-01'", ["ADMIN ON s"]),
     ("ALTER STREAM s REOPEN", ["ADMIN ON s"]),
+    ("ALTER STREAM s ADD COLUMN z INT", ["ADMIN ON s"]),
     (
         "INSERT INTO d VALUES ('z', 1) ON CONFLICT (k) DO UPDATE SET n = 1",
         ["INSERT ON d", "SELECT ON d"],

@@ -111,6 +111,8 @@ def _columns(found: Schema, wanted: Schema) -> Iterator[str]:
         before, after = there[key], asked[key]
         if before.type != after.type:
             yield f"{before.name} {after.type} where there is {before.type}"
+        elif before.default != after.default:
+            yield f"the DEFAULT of {before.name}"
         elif before.nullable != after.nullable:
             yield f"{before.name} {'NULL' if after.nullable else 'NOT NULL'}"
     if there.keys() == asked.keys() and list(there) != list(asked):

@@ -25,7 +25,7 @@ from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query
-from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
@@ -166,7 +166,7 @@ def _bound(runtime: Runtime, query: Registered) -> Anew:
     assert isinstance(statement, ast.CreateQuery)
     there, over = runtime.catalog, {Catalog.key(name) for name in query.definition.over}
     read = {key: found for key, found in there.queries.items() if key in over}
-    known = Catalog(there.streams, there.tables, read, there.plans)
+    known = Catalog(as_read(there.streams, query), there.tables, read, there.plans)
     owner = runtime.rights.owners.get(Catalog.key(query.name))
     catalog = seen(known, runtime.rights, owner)
     definition, bound = bind_create_query(
@@ -174,6 +174,17 @@ def _bound(runtime: Runtime, query: Registered) -> Anew:
     )
     assert bound is not None
     return Anew(query, definition, bound)
+
+
+def as_read(streams: dict[str, StreamDef], query: Registered) -> dict[str, StreamDef]:
+    """The streams with the columns that the query was registered with."""
+    scans = [n for n in lp.leaves_of(query.output) if isinstance(n, lp.StreamScan)]
+    widths = {Catalog.key(scan.stream.name): len(scan.stream.schema) for scan in scans}
+    found = {key: streams[key] for key in widths if key in streams}
+    return {
+        **streams,
+        **{key: replace(s, schema=s.schema[: widths[key]]) for key, s in found.items()},
+    }
 
 
 def _moved(

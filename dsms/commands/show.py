@@ -239,6 +239,8 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
             notes.append("primary key")
     if isinstance(found, StreamDef) and i in dict(found.computed):
         notes.append("computed")
+    if found.schema[i].default is not None:
+        notes.append("has a default")
     match found:
         case StreamDef(archive_cluster=name) | QueryDef(archive_cluster=name) if (
             name == found.schema[i].name

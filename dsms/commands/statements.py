@@ -20,6 +20,7 @@ from dsms.commands import (
     settings,
     show,
 )
+from dsms.commands.add_column import add_column
 from dsms.commands.planning import is_big
 from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
@@ -239,6 +240,8 @@ def run(
             return finished(made.pieces())
         case ast.AlterStream():
             return set_clock(runtime, store, statement, engine.now, catalog)
+        case ast.AddColumn():
+            return add_column(runtime, store, statement, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
         case ast.Drop():

@@ -26,6 +26,7 @@ from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
 from dsms.forms.scalars import a, as_builtin, kind_name, shown
 from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
+from dsms.intake.defaults import default_values, extended, filled, least, needed
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema, Type
@@ -100,7 +101,7 @@ def _align(
         if found[at] is not None:
             raise UsageError("DS506", f"column {schema[at].name!r} of {name} is given twice")
         found[at] = column
-    missing = [f.name for f, c in zip(schema, found, strict=True) if c is None and not f.nullable]
+    missing = [f.name for f, c in zip(schema, found, strict=True) if c is None and needed(f)]
     if missing:
         given = ", ".join(k for k, _ in columns) or "none"
         listed = ", ".join(missing)
@@ -108,7 +109,7 @@ def _align(
             "DS502", f"{name} needs a value for NOT NULL column {listed}; columns given: {given}"
         )
     return [
-        pa.nulls(rows, f.type.arrow) if c is None else _column(c, f, name)
+        filled(f, rows) if c is None else _column(c, f, name)
         for f, c in zip(schema, found, strict=True)
     ]
 
@@ -187,6 +188,9 @@ def _from_rows(
 ) -> Converted:
     """Lists in column order, or dicts.  Columns that convert as a whole cost no work per value."""
     rows = ordinary(rows)
+    fewest = least(schema)
+    if fewest < len(schema):
+        rows = [extended(row, schema, fewest) for row in rows]
     if dict in set(map(type, rows)):
         return _from_dicts(rows, schema, name, computed)
     columns = _transposed(rows, len(schema))
@@ -211,7 +215,7 @@ def _from_dicts(
     rows: Sequence[Any], schema: Schema, name: str, computed: Sequence[str]
 ) -> Converted:
     """Rows of which some are dicts: each by its own keys."""
-    keys = Keys([f.name for f in schema], name, computed)
+    keys = Keys([f.name for f in schema], name, computed, default_values(schema))
     lists: list[Any] = []
     bad: dict[int, str] = {}
     for i, row in enumerate(rows):

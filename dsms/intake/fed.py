@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dsms.errors import UsageError
 from dsms.intake.columns import TICKS
+from dsms.intake.defaults import filled
 from dsms.intake.stream import StreamInput
 from dsms.sql.catalog import INSTANT, NOTHING
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, Kind, Schema
@@ -62,7 +63,7 @@ class Feed:
         found = []
         for column, place in zip(self.schema, self.places, strict=True):
             if place == NOTHING:
-                found.append(pa.nulls(len(ts), column.type.arrow))
+                found.append(filled(column, len(ts)))
             elif place == INSTANT and column.type.kind is Kind.INT:
                 found.append(pa.array(_ticks(ts, self.unit)))
             elif place == INSTANT:

@@ -11,10 +11,18 @@ from dsms.sql.suggest import nearest
 
 class Keys:
     """The names of columns, and the keys that have been looked up.  `owner` is for messages;
-    `computed`: columns of it that rows can't give."""
+    `computed`: columns of it that rows can't give; `defaults`: what stands where they leave one
+    out."""
 
-    def __init__(self, names: Sequence[str], owner: str, computed: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        owner: str,
+        computed: Sequence[str] = (),
+        defaults: Sequence[Any] | None = None,
+    ) -> None:
         self._names, self._owner = list(names), owner
+        self._defaults = [None] * len(self._names) if defaults is None else defaults
         self._computed = {name.casefold(): name for name in computed}
         self._known: dict[str, int] = {}
 
@@ -27,9 +35,9 @@ class Keys:
         return found
 
     def values(self, row: Mapping[str, Any]) -> list[Any] | None:
-        """The row in the order of the columns, None where it has no key; None if two keys name one
-        column."""
-        out: list[Any] = [None] * len(self._names)
+        """The row in the order of the columns, the default where it has no key; None if two keys
+        name one column."""
+        out: list[Any] = list(self._defaults)
         places = {self.position(key): value for key, value in row.items()}
         if len(places) < len(row):
             return None

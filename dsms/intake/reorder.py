@@ -8,6 +8,8 @@ Cost    O(log n) moves per row, whatever the frames' size; taking rows out cuts 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dsms.state.batch import Batch, concat, in_order
@@ -43,6 +45,10 @@ class ReorderBuffer:
                 rest.append(run.slice(cut, len(run)) if cut else run)
         self._runs = rest
         return in_order(concat(parts)) if parts else None
+
+    def change(self, to: Callable[[Batch], Batch]) -> None:
+        """All rows become others, as many, of the same instants."""
+        self._runs = [to(run) for run in self._runs]
 
     def nbytes(self) -> int:
         """Bytes held, about."""

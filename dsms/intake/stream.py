@@ -18,7 +18,7 @@ arrival) order, so with slack they are those of the sorted input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
@@ -172,24 +172,17 @@ class StreamInput:
         """Raise what `accept` would raise of rows that come at `now`."""
         self._check_open("rows")
         if not self.event_time and now is None and self.now is None:
-            message = (
-                f"rows of {self.definition.name} are stamped on arrival, and the engine's "
-                "time is not known yet"
-            )
-            raise UsageError(
-                "DS509", message, hint="call advance(now) first, or declare the stream TIMESTAMP BY"
-            )
+            what = f"rows of {self.definition.name} are stamped on arrival"
+            helps = "call advance(now) first, or declare the stream TIMESTAMP BY"
+            raise UsageError("DS509", f"{what}, and the engine's time is not known yet", hint=helps)
 
     def check_heartbeat(self, ts: int) -> None:
         """Raise what `heartbeat` would raise."""
         self._check_open("heartbeats")
         if not self.event_time:
-            message = (
-                f"stream {self.definition.name} is stamped on arrival: its clock is the engine's"
-            )
-            raise UsageError(
-                "DS508", message, hint="heartbeats are for streams declared with TIMESTAMP BY"
-            )
+            what = f"stream {self.definition.name} is stamped on arrival"
+            helps = "heartbeats are for streams declared with TIMESTAMP BY"
+            raise UsageError("DS508", f"{what}: its clock is the engine's", hint=helps)
         if not MIN_INSTANT <= ts <= MAX_INSTANT:
             hint = "a heartbeat is in microseconds since 1970, UTC"
             raise UsageError("DS508", f"heartbeat {ts} lies outside the years 0001-9999", hint=hint)
@@ -238,6 +231,11 @@ class StreamInput:
         """The input has ended: every instant is complete, nothing can follow."""
         self.ended = True
         self._settle()
+
+    def change(self, to: Callable[[Batch], Batch]) -> None:
+        """All rows that wait here become others, as many, of the same instants."""
+        self._waiting.change(to)
+        self._held, self._fresh = [to(b) for b in self._held], [to(b) for b in self._fresh]
 
     def release(self) -> Released:
         """Hand on what is complete and what has settled since the last time."""

@@ -28,7 +28,7 @@ from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, narrow
 from dsms.state.ring import Need, Ring
 
 Fetch = Callable[[Read, int, Cancel | None], list[Batch]]
@@ -117,8 +117,10 @@ class Scan(Fed):
             if leaf not in self.counted
         }
         for leaf in self.counted:
+            width = len(self.needed[leaf].node.schema)
             given[leaf] = [
-                _upto(rows, boundary) for rows in self.rings[self.stream].rows(ALWAYS, at)
+                narrow(_upto(rows, boundary), width)
+                for rows in self.rings[self.stream].rows(ALWAYS, at)
             ]
         self.scans += 1
         self.rows += sum(len(b) for batches in given.values() for b in batches)

@@ -14,7 +14,7 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, narrow
 from dsms.state.recent import Recent
 from dsms.state.ring import Ring, SubWindow, between
 
@@ -37,9 +37,9 @@ def stream_rows(runtime: Runtime, read: Read, at: int, floor: int = ALWAYS) -> l
     if isinstance(held, Recent) and not _nothing(runtime, read, at):
         if _damaged(runtime, read):
             raise gone(runtime, read)
-        return held.rows(since, upto)
+        return [narrow(b, len(read.node.schema)) for b in held.rows(since, upto)]
     rows = [between(s.rows, since, upto) for s in subwindows(runtime, read, at)]
-    return [b for b in rows if len(b)]
+    return [narrow(b, len(read.node.schema)) for b in rows if len(b)]
 
 
 def subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:

@@ -48,7 +48,7 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
         case ast.CreateQuery(into=into):
             fed = () if into is None else (Need(Right.INSERT, into.stream),)
             return (_CREATE, *fed, *_reads(statement.query))
-        case ast.Drop() | ast.AlterStream() | ast.Reopen():
+        case ast.Drop() | ast.AlterStream() | ast.Reopen() | ast.AddColumn():
             return (Need(Right.ADMIN, statement.name),)
         case ast.Describe():
             return (Need(None, statement.name),)

@@ -20,7 +20,7 @@ from dsms.oneshot.run import too_much
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.indices import Pick
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, narrow
 from dsms.state.ring import SubWindow, batch_bytes, between
 
 Leaves = dict[int, list[Batch]]
@@ -144,13 +144,17 @@ class ReadTransaction:
     def _picked(self, leaf: int, sub: SubWindow) -> Batch:
         """The rows that matter; all of them, where a copy of those would take too much."""
         if leaf not in self.picks or 2 * self.picked > self.limit:
-            return sub.rows
+            return self._narrow(leaf, sub.rows)
         rows = self.picks[leaf].rows(sub)
         if rows is None:
-            return sub.rows.slice(0, 0)
+            return self._narrow(leaf, sub.rows.slice(0, 0))
         if rows is not sub.rows:
             self.picked += batch_bytes(rows)
-        return rows
+        return self._narrow(leaf, rows)
+
+    def _narrow(self, leaf: int, rows: Batch) -> Batch:
+        """Without columns that the stream has got since."""
+        return narrow(rows, len(self.needed[leaf].node.schema))
 
     def _reduced(self, leaf: int, rows: Batch) -> Batch | None:
         """The rows after the stateless work.  None where one fails: whether it counts is not known

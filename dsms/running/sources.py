@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dsms.sql.types import Schema
-from dsms.state.batch import Batch, concat, empty_batch
+from dsms.state.batch import Batch, concat, empty_batch, narrow
 from dsms.state.queue import BatchQueue
 
 
@@ -29,8 +29,9 @@ class StreamSource:
         return self.queue.rows
 
     def push(self, rows: Batch) -> None:
-        """Rows released by the stream; their instants are not before those pushed earlier."""
-        self.queue.push(rows)
+        """Rows released by the stream; their instants are not before those pushed earlier.  Columns
+        that were added to it since are left out."""
+        self.queue.push(narrow(rows, len(self.schema)))
 
     def cut(self, upto: int, rows: int) -> int:
         """The instant <= `upto` at which about `rows` waiting rows have been taken."""

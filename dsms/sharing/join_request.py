@@ -33,6 +33,7 @@ class JoinSide:
 
     stream: str
     where: tuple[Expr, ...]
+    added: int = 0  # columns that the stream had got since it was declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class _Below:
 
     def key(self) -> JoinKey:
         parts = [
-            JoinSide(b.scan.stream.name.casefold(), _fixed(b.where))
+            JoinSide(b.scan.stream.name.casefold(), _fixed(b.where), b.scan.stream.added)
             for b in (self.left, self.right)
         ]
         return JoinKey(

@@ -48,11 +48,12 @@ class SharedJoin:
     flow: Iterator[Piece] | None = None
 
     def push(self, stream: str, rows: Batch) -> None:
-        """Rows of a stream."""
-        dated = Batch(rows.ts, rows.exp, rows.sign, rows.ids, (*rows.cols, pa.array(rows.ts)))
+        """Rows of a stream.  Columns that it has got since are left out."""
         for leaf, name in self.names.items():
             if name == stream:
-                self.pipeline.sources[leaf].push(dated)
+                source = self.pipeline.sources[leaf]
+                cols = rows.cols[: len(source.schema) - 1]
+                source.push(rows.with_cols((*cols, pa.array(rows.ts))))
 
     def waiting(self) -> Iterator[tuple[str, Batch]]:
         """Rows that no step has taken, of each stream once."""

@@ -9,7 +9,7 @@ Spellings that mean the same give the same node (`WINDOW t` is `RANGE t`, `!=` i
 
 from __future__ import annotations
 
-from dsms.sql.nodes.alterations import AlterStream, Reopen
+from dsms.sql.nodes.alterations import AddColumn, AlterStream, Reopen
 from dsms.sql.nodes.base import (
     NOWHERE,
     Duration,
@@ -146,6 +146,7 @@ AnyStatement = (
     | CancelSession
     | AlterStream
     | Reopen
+    | AddColumn
     | CreateUser
     | AlterUser
     | AlterQuota
@@ -160,6 +161,7 @@ AnyStatement = (
 
 __all__ = [
     "NOWHERE",
+    "AddColumn",
     "AlterQuota",
     "AlterStream",
     "AlterUser",

@@ -45,6 +45,11 @@ class StreamDef:
     computed: tuple[tuple[int, Expr], ...] = ()  # columns that are made of the others
 
     @property
+    def added(self) -> int:
+        """How many columns at the end rows may leave out."""
+        return sum(f.default is not None for f in self.schema)
+
+    @property
     def given(self) -> Schema:
         """The columns that its rows bring, over which the computed ones are."""
         made = {i for i, _ in self.computed}

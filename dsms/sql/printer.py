@@ -57,8 +57,9 @@ def _part(node: ast.Node) -> str:
             return boundaries(node)
         case ast.Option(key, value):
             return f"{name(key)} = {option_value(value)}"
-        case ast.ColumnDef(column, type_, not_null, made):
+        case ast.ColumnDef(column, type_, not_null, made, default):
             behind = f"{' NOT NULL' if not_null else ''}{_made(made)}"
+            behind += f" DEFAULT ({_expressions.text(default)})" if default is not None else ""
             return f"{name(column)} {type_name(type_)}{behind}"
         case ast.Assignment(column, value):
             return f"{name(column)} = {_expressions.text(value)}"
@@ -261,6 +262,8 @@ def _statement(node: ast.Statement) -> str:
             )
         case ast.Reopen(what):
             return f"ALTER STREAM {name(what)} REOPEN"
+        case ast.AddColumn(what, column):
+            return f"ALTER STREAM {name(what)} ADD COLUMN {_part(column)}"
         case ast.Lookup(what):
             return f"LOOKUP {name(what)}"
         case _:

@@ -91,6 +91,13 @@ def decimal(precision: int, scale: int) -> Type:
 
 
 @dataclass(frozen=True, slots=True)
+class Default:
+    """What stands in a column that rows do not bring, as its physical type has it."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """A column of a schema: its name as printed, its type, and the FROM alias it came by (None for
     computed ones)."""
@@ -99,6 +106,7 @@ class Field:
     type: Type
     qualifier: str | None = None
     nullable: bool = True
+    default: Default | None = None
 
 
 Schema = tuple[Field, ...]

@@ -102,6 +102,11 @@ class Batch:
         return Batch(self.ts, self.exp, self.sign, self.ids, tuple(cols), self.life)
 
 
+def narrow(rows: Batch, width: int) -> Batch:
+    """The rows with the first `width` columns alone."""
+    return rows if len(rows.cols) <= width else rows.with_cols(rows.cols[:width])
+
+
 def empty_batch(schema: Schema, width: int) -> Batch:
     """No rows of that schema, with `width` id columns."""
     none = np.empty(0, np.int64)

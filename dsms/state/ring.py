@@ -169,6 +169,16 @@ class Ring:
             self.count -= len(gone.rows)
             self.reach = max(self.reach, int(gone.rows.ts[-1]))
 
+    def change(self, to: Callable[[Batch], Batch]) -> None:
+        """All rows become others, as many, of the same instants; sub-windows are sealed anew."""
+        self.buffer = [to(b) for b in self.buffer]
+        self.closed = deque(
+            SubWindow(s.number, to(s.rows))
+            if self.seal is None
+            else self.seal(s.number, to(s.rows))
+            for s in self.closed
+        )
+
     def set_back(self, to: int) -> None:
         """As if no row had come at `to` or later: those that did are stamped before it."""
         last = self._number(to - 1)

@@ -165,10 +165,13 @@ class CatalogStore:
                 "DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind)
             )
             for stream in changed:
-                self._db.execute(
-                    "UPDATE object SET sql = ? WHERE key = ? AND kind = 'stream'",
-                    (stream.sql, stream.name.casefold()),
-                )
+                self.redeclare(stream)
+
+    def redeclare(self, stream: StreamDef) -> None:
+        """A stream is declared otherwise."""
+        change, key = "UPDATE object SET sql = ? WHERE key = ?", stream.name.casefold()
+        with self._explained(), self.transaction():
+            self._db.execute(change, (stream.sql, key))
 
     # -- rows of tables ----------------------------------------------------------------------------
 
@@ -267,8 +270,6 @@ class CatalogStore:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version < 2:
                 db.execute(_JOURNAL)
-            # since layout 3 the journal may hold users and rights, since 4 frames of rows for
-            # tables, which earlier ones can't read
             if version < VERSION:
                 db.execute(f"PRAGMA user_version = {VERSION}")
 

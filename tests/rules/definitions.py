@@ -26,6 +26,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "a table takes no options",
     ),
     (
+        "DS235",
+        "CREATE STREAM z (a STRING DEFAULT ^upper('a'))",
+        "the DEFAULT of a is no constant",
+        "write a literal",
+    ),
+    (
         "DS234",
         "CREATE STREAM z (a INT, b INT AS (a + 1), c INT AS (^b + 1))",
         "`b` is computed itself",

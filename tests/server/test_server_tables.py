@@ -127,3 +127,30 @@ def test_computed_columns_are_not_sent(dsms, serve, tmp_path, monkeypatch):
     assert rows_of(engine, "SELECT COUNT(*) AS n, SUM(b) AS b FROM c [RANGE 1 DAY]") == [
         {"n": 3002, "b": (3 + sum(range(3000)) + 5) / 2}
     ]
+
+
+def test_columns_that_were_added_may_be_left_out(dsms, serve, tmp_path, monkeypatch):
+    engine = Engine()
+    engine.execute("CREATE STREAM c (a INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY")
+    monkeypatch.setenv("DSMS_PORT", str(port := serve(engine).port))
+    with connect(port=port) as db:
+        assert db.ingest("c", [[k, k] for k in range(2000)]).accepted == 2000
+        db.execute("ALTER STREAM c ADD COLUMN b FLOAT NOT NULL DEFAULT 0.5")
+        many = [[k, 5000 + k] for k in range(2000)]
+        assert db.ingest("c", many).accepted == 2000
+        assert db.ingest("c", [[1, 8000, 1.5]] * 2000).accepted == 2000
+        assert db.ingest("c", pa.table({"a": [1], "t": [9000]})).accepted == 1
+        assert db.ingest("c", {"a": [1], "t": [9000]}).accepted == 1
+        assert db.ingest("c", [{"a": 1, "t": 9000}]).accepted == 1
+        for name, text in (
+            ("a.csv", "t,a\n10000,1\n"),
+            ("b.jsonl", '{"a": 1, "t": 10000}\n'),
+            ("c.csv", "t,a,b\n10001,1,2\n"),
+        ):
+            (tmp_path / name).write_text(text)
+        code, _, err = dsms("load", str(tmp_path / "?.*"), "--stream", "c", "--time-unit", "us")
+        assert code == 0 and "their default in every row: b" in err, err
+        db.end("c")
+    assert rows_of(engine, "SELECT COUNT(*) AS n, SUM(b) AS b FROM c [RANGE 1 DAY]") == [
+        {"n": 6006, "b": 4005 * 0.5 + 2000 * 1.5 + 2}
+    ]

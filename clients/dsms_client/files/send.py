@@ -14,18 +14,21 @@ import numpy as np
 from dsms.errors import DsmsError, UsageError
 from dsms_client.files.ahead import Ahead
 from dsms_client.files.options import Options
-from dsms_client.files.pieces import Mapping, Pieces
+from dsms_client.files.pieces import Mapping, Piece, Pieces
 from dsms_client.files.several import PER_FILE, Files, in_turn, merged
 from dsms_client.files.source import STDIN, FileSource
-from dsms_client.files.timecolumn import computed_columns, instants_of, time_column
+from dsms_client.files.timecolumn import instants_of, own_columns, time_column
 from dsms_client.protocol import nearest
 from dsms_client.results import IngestReport
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dsms_client.aio import AsyncClient
     from dsms_client.files.report import Reporter
 
 UNDER_WAY = 4  # batches sent and not yet acknowledged
+Absent = dict[int, list[str]]  # by file, its columns with defaults that it does not have
 PATIENCE = 5.0  # seconds for answers once the user has interrupted
 
 
@@ -63,13 +66,15 @@ async def load(client: AsyncClient, job: LoadJob, reporter: Reporter) -> Outcome
     """Send everything as fast as the server takes it.  Raises DS530, DS532 and whatever the server
     says."""
     began = time.perf_counter()
-    name, pieces, live = await open_files(client, job, reporter)
+    absent: Absent = {}
+    name, pieces, live = await open_files(client, job, reporter, absent)
     rows, enough = 0, False
     async with Ahead(pieces, live) as ahead, Sender(client, name, reporter, job) as sender:
         async for piece in ahead:
             reporter.piece(piece)
-            for first in range(0, piece.batch.num_rows, job.batch):
-                await sender.send(piece.batch.slice(first, job.batch), piece.lines[first:])
+            batch = without(piece, absent)
+            for first in range(0, batch.num_rows, job.batch):
+                await sender.send(batch.slice(first, job.batch), piece.lines[first:])
             rows += piece.batch.num_rows
             reporter.progress(piece.done, rows)
             if enough := reporter.has_enough(job.max_rejects):
@@ -89,11 +94,21 @@ async def finish(
     return report
 
 
+def without(piece: Piece, absent: Absent) -> pa.RecordBatch:
+    """A piece without the columns that its file does not have, if they have defaults."""
+    if not absent or not len(piece.lines):
+        return piece.batch
+    gone = absent.get(int(piece.lines[0]) // PER_FILE, [])
+    return piece.batch.drop_columns([c for c in gone if c in piece.batch.schema.names])
+
+
 async def open_files(
-    client: AsyncClient, job: LoadJob, reporter: Reporter
+    client: AsyncClient, job: LoadJob, reporter: Reporter, absent: Absent | None = None
 ) -> tuple[str, Pieces, bool]:
     """The stream's name as declared, the files' pieces, and whether they may be waited for; says
-    which columns are left out or NULL."""
+    which columns are left out or NULL.
+
+    absent  takes in which columns with defaults each file does not have"""
     names, kind = await client.names(), "table" if job.table else "stream"
     streams = names[f"{kind}s"]
     found = named(job.stream, streams)
@@ -103,7 +118,8 @@ async def open_files(
             hint = f"it is a table: --table {job.stream}"
         raise UsageError("DS401", f"there is no {kind} {job.stream}", hint=hint)
     name = found[0]
-    made = set() if job.table else await computed_columns(client, name)
+    made, may = (set(), set()) if job.table else await own_columns(client, name)
+    may = set() if absent is None or job.merge else may
     stop = threading.Event() if job.follow else None
     first = reporter.begin(job.paths)
     files = Files(
@@ -112,7 +128,7 @@ async def open_files(
         job.renamed,
         job.options,
         job.batch,
-        lambda number, source, mapping: _tell(number, source, mapping, reporter),
+        lambda number, source, mapping: _tell(number, source, mapping, reporter, may, absent),
         reporter.say,
         stop,
         first,
@@ -140,10 +156,21 @@ def _from_line(pieces: Pieces, first: int) -> Pieces:
         yield replace(piece, batch=piece.batch.slice(cut), lines=piece.lines[cut:], rejects=rejects)
 
 
-def _tell(number: int, source: FileSource, mapping: Mapping, reporter: Reporter) -> None:
+def _tell(
+    number: int,
+    source: FileSource,
+    mapping: Mapping,
+    reporter: Reporter,
+    may: set[str],
+    absent: Absent | None,
+) -> None:
     reporter.file(number, source)
-    if mapping.missing:
-        reporter.once(f"not in the file, NULL in every row: {', '.join(mapping.missing)}")
+    own = [name for name in mapping.missing if name in may]
+    if own and absent is not None:
+        absent[number] = own
+        reporter.once(f"not in the file, their default in every row: {', '.join(own)}")
+    if missing := [name for name in mapping.missing if name not in own]:
+        reporter.once(f"not in the file, NULL in every row: {', '.join(missing)}")
     if mapping.unused:
         reporter.once(f"not in the stream, left out: {', '.join(mapping.unused)}")
 

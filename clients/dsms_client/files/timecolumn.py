@@ -18,7 +18,7 @@ TICKS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 async def time_column(client: AsyncClient, stream: str, wanted: str | None) -> tuple[str, str]:
     """The column to pace by, and its unit.  Raises DS533 if there is none."""
     described = await client.query(f'DESCRIBE "{stream}"')
-    notes = {row[0]: (row[3] or "").removesuffix(", computed") for row in described.rows}
+    notes = {row[0]: (row[3] or "").split(", ")[0] for row in described.rows}
     units = {
         name: note.rpartition(" in ")[2]
         for name, note in notes.items()
@@ -38,11 +38,14 @@ async def time_column(client: AsyncClient, stream: str, wanted: str | None) -> t
     return found[0], units.get(found[0], "us")
 
 
-async def computed_columns(client: AsyncClient, stream: str) -> set[str]:
-    """The columns of a stream that its rows don't give."""
+async def own_columns(client: AsyncClient, stream: str) -> tuple[set[str], set[str]]:
+    """The columns of a stream that its rows don't give, and those that they may leave out, for
+    which there is a default."""
     quoted = stream.replace('"', '""')
     described = await client.query(f'DESCRIBE STREAM "{quoted}"')
-    return {row[0] for row in described.rows if "computed" in (row[3] or "").split(", ")}
+    notes = {row[0]: (row[3] or "").split(", ") for row in described.rows}
+    computed = {name for name, said in notes.items() if "computed" in said}
+    return computed, {name for name, said in notes.items() if "has a default" in said}
 
 
 def instants_of(batch: pa.RecordBatch, column: str, unit: str) -> np.ndarray:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
 from dsms.sql import ast
 from dsms.sql.binder.changes import assigned
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.expressions import Env, bind
-from dsms.sql.binder.scope import relation_scope
+from dsms.sql.binder.scope import Scope, relation_scope
 from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
-from dsms.sql.expr import Expr
-from dsms.sql.types import INT, TIMESTAMP, Field, Schema
+from dsms.sql.expr import Call, Expr, Lit
+from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema
 
 Computed = tuple[tuple[int, Expr], ...]
 
@@ -64,3 +68,28 @@ def with_timestamp(statement: ast.CreateStream, schema: Schema, catalog: Catalog
         message = f"TIMESTAMP BY needs a TIMESTAMP or an INT, and this is {made.type}"
         raise error("DS223", message, by.computed, "CAST it, or give INT its UNIT")
     return (*schema, Field(by.column.text, made.type))
+
+
+def default_of(expr: ast.Expr, column: Field, catalog: Catalog) -> object:
+    """The value of DEFAULT as the column has it.  Raises DS218, DS235 where it is no constant."""
+    env = Env(Context(catalog, True, bind_nested), Scope(), "DEFAULT")
+    found = assigned(bind(env, expr), replace(column, nullable=True), expr)
+    try:
+        return _constant(found)
+    except ValueError:
+        what = f"the DEFAULT of {column.name} is no constant"
+        raise error("DS235", what, expr, "write a literal") from None
+
+
+def _constant(expr: Expr) -> Any:
+    match expr:
+        case Lit(value):
+            return value
+        case Call("neg", (operand,)):
+            return -_constant(operand)
+        case Call("cast", (operand,), target) if target.numeric:
+            value = _constant(operand)
+            if value is None or target.kind is Kind.INT:
+                return value
+            return float(value) if target.kind is Kind.FLOAT else Decimal(value)
+    raise ValueError

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import ast
-from dsms.sql.binder.computed import bind_computed, with_timestamp
+from dsms.sql.binder.computed import bind_computed, default_of, with_timestamp
 from dsms.sql.binder.durations import fixed, maybe_fixed
 from dsms.sql.binder.feeding import bind_feeding
 from dsms.sql.binder.objects import column_index, kind_of
@@ -21,7 +21,7 @@ from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
 from dsms.sql.logical import Output, answers_of, own_reads
 from dsms.sql.printer import to_sql
-from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema
+from dsms.sql.types import INT, TIMESTAMP, Default, Field, Kind, Schema
 
 UNITS = ("s", "ms", "us", "ns")
 UNINDEXED = (Kind.BOOL, Kind.FLOAT)  # two values alone; values that nobody asks for by =
@@ -32,7 +32,7 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
     taken = taken_by(statement, statement.name, StreamDef, catalog)
     if isinstance(taken, StreamDef):
         return taken
-    schema = with_timestamp(statement, _schema(statement.columns), catalog)
+    schema = with_timestamp(statement, _schema(statement.columns, catalog), catalog)
     _check_event_time(statement)
     timestamp, unit = _timestamp(statement.timestamp, schema)
     made = stream_def(statement, schema, timestamp, unit, catalog, sql)
@@ -77,7 +77,7 @@ def bind_create_table(statement: ast.CreateTable, catalog: Catalog, sql: str = "
     taken = taken_by(statement, statement.name, TableDef, catalog)
     if isinstance(taken, TableDef):
         return taken
-    schema = _schema(statement.columns)
+    schema = _schema(statement.columns, catalog)
     key = [column_index(schema, name, "PRIMARY KEY") for name in statement.primary_key]
     for at, name in enumerate(statement.primary_key):
         if key[at] in key[:at]:
@@ -157,7 +157,7 @@ def taken_by(
     raise error("DS213", f"the name {name.text} is taken by a {what}", name, hint)
 
 
-def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:
+def _schema(columns: Sequence[ast.ColumnDef], catalog: Catalog) -> Schema:
     seen: set[str] = set()
     fields = []
     for column in columns:
@@ -169,8 +169,25 @@ def _schema(columns: Sequence[ast.ColumnDef]) -> Schema:
                 "rename one of them",
             )
         seen.add(column.name.text.casefold())
-        fields.append(Field(column.name.text, type_of(column.type), None, not column.not_null))
+        fields.append(_field(column, catalog))
     return tuple(fields)
+
+
+def bind_column(column: ast.ColumnDef, stream: StreamDef, catalog: Catalog) -> Field:
+    """A column that is added to a stream: rows may leave it out.  Raises DS212."""
+    name = column.name.text
+    if any(f.name.casefold() == name.casefold() for f in stream.schema):
+        message = f"stream {stream.name} has a column `{name}` already"
+        raise error("DS212", message, column.name, "choose another name")
+    made = _field(column, catalog)
+    return made if made.default is not None else replace(made, default=Default(None))
+
+
+def _field(column: ast.ColumnDef, catalog: Catalog) -> Field:
+    made = Field(column.name.text, type_of(column.type), None, not column.not_null)
+    if column.default is None:
+        return made
+    return replace(made, default=Default(default_of(column.default, made, catalog)))
 
 
 def _index_by(names: Sequence[ast.Ident], schema: Schema) -> tuple[int, ...]:

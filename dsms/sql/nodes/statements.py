@@ -33,12 +33,14 @@ class SelectStatement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef(Node):
-    """`computed`: what it is made of; None: it is given."""
+    """`computed`: what it is made of; None: it is given.  `default`: what stands there if rows
+    leave it out."""
 
     name: Ident
     type: TypeName
     not_null: bool = False
     computed: Expr | None = None
+    default: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dsms.sql import ast
-from dsms.sql.transform.rules import node
+from dsms.sql.ast import Pos
+from dsms.sql.literals import bad
+from dsms.sql.transform.rules import Clause, node, rule
 
 
 class Alterations:
@@ -11,3 +13,11 @@ class Alterations:
 
     alter_stream = node(ast.AlterStream)
     reopen = node(ast.Reopen)
+
+    @rule
+    def add_column(self, pos: Pos, stream: ast.Ident, column: Clause) -> ast.AddColumn:
+        if column.name == "PRIMARY KEY":
+            raise bad("DS110", column.pos, "a stream has no PRIMARY KEY", "tables have")
+        if column.value.computed is not None:
+            raise bad("DS110", column.pos, "no computed column can be added", "give it a DEFAULT")
+        return ast.AddColumn(stream, column.value, pos=pos)

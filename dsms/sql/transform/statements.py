@@ -141,17 +141,22 @@ class Definitions(Options):
     nullable = clause("NULL")
     inline_key = clause("PRIMARY KEY")
     computed = clause("AS")
+    default = clause("DEFAULT")
     columns = table_elements = listed
 
     @rule
     def column_def(
-        self, pos: Pos, name: ast.Ident, type_: ast.TypeName, *constraints: Clause
+        self, pos: Pos, name: ast.Ident, type_: ast.TypeName, *constraints: Clause | None
     ) -> Clause:
-        said = once(constraints)
+        said = once(tuple(c for c in constraints if c is not None))
         if "NULL" in said and len(said) > 1:
             other = " and ".join(sorted(said.keys() - {"NULL"}))
             raise bad("DS109", said["NULL"].pos, f"{name.text} can't be both NULL and {other}")
-        made = ast.ColumnDef(name, type_, "NOT NULL" in said, _value(said, "AS"), pos=pos)
+        if {"AS", "DEFAULT"} <= said.keys():
+            what = f"{name.text} is computed, so it has no DEFAULT"
+            raise bad("DS109", said["DEFAULT"].pos, what)
+        expr, default = _value(said, "AS"), _value(said, "DEFAULT")
+        made = ast.ColumnDef(name, type_, "NOT NULL" in said, expr, default, pos=pos)
         return Clause("PRIMARY KEY" if "PRIMARY KEY" in said else "column", made, pos)
 
     @rule
@@ -238,9 +243,9 @@ class Definitions(Options):
             )
         columns = tuple(e.value for e in elements if isinstance(e.value, ast.ColumnDef))
         for column in columns:
-            if column.computed is not None:
-                what = f"a table has no computed columns, and {column.name.text} is one"
-                raise bad("DS110", column.pos, what, "streams have")
+            if column.computed is not None or column.default is not None:
+                what = "no computed columns" if column.computed is not None else "no DEFAULT"
+                raise bad("DS110", column.pos, f"a table has {what}", "streams have")
         key = next(
             ((k.value.name,) if isinstance(k.value, ast.ColumnDef) else k.value for k in keys), ()
         )

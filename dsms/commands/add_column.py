@@ -1,0 +1,123 @@
+"""ALTER STREAM s ADD COLUMN c T [NOT NULL] [DEFAULT v].
+
+The column stands behind the others, and rows that are there already have its default.  Queries that
+read the stream go on over the columns that they were registered with: they see the first ones of
+each row.  What is kept of the stream is written anew, with the column in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dsms.api import Done
+from dsms.commands.feeding import catch_up
+from dsms.commands.store import Store
+from dsms.errors import UsageError
+from dsms.intake.defaults import filled
+from dsms.intake.fed import FedInput
+from dsms.intake.stream import StreamInput
+from dsms.running.runtime import Runtime
+from dsms.sql import ast
+from dsms.sql.binder.definitions import bind_column
+from dsms.sql.catalog import NOTHING, Catalog, StreamDef
+from dsms.sql.codes import error
+from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
+from dsms.sql.suggest import hint
+from dsms.sql.types import Field
+from dsms.state.batch import Batch
+
+
+def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog: Catalog) -> Done:
+    """Add it.  Raises DS401 no such stream, DS212 a name that is taken, DS235 where it can't be."""
+    name = statement.name
+    found = catalog.find(name.text, name.quoted)
+    if not isinstance(found, StreamDef):
+        known = [s.name for s in catalog.streams.values()]
+        message = f"there is no stream {name.text}"
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
+    key = Catalog.key(found.name)
+    before = runtime.catalog.streams[key]
+    column = bind_column(statement.column, before, catalog)
+    after = replace(
+        before, schema=(*before.schema, column), sql=_declared(before, statement.column)
+    )
+    _check(runtime, statement, before, after)
+    runtime.begin_all()
+    runtime.pump_all()
+    catch_up(runtime)
+    runtime.dispatch.all_told()
+    for group in list(runtime.shared.of(key)):
+        group.feed.flush()
+    store(lambda s: s.redeclare(after), "statement", to_sql(statement).encode())
+    widen(runtime, key, after)
+    shown = f"{column.name} {column.type}"
+    return Done(f"stream {found.name} has a column {shown}")
+
+
+def _declared(stream: StreamDef, column: ast.ColumnDef) -> str:
+    """The statement that declares the stream with the column, whose columns stand as they do."""
+    said = parse_one(stream.sql)
+    assert isinstance(said, ast.CreateStream)
+    columns, by = list(said.columns), said.timestamp
+    if by is not None and by.computed is not None:
+        made = stream.schema[len(columns)]
+        kind = ast.TypeName(made.type.kind.value)
+        columns.append(ast.ColumnDef(by.column, kind, False, by.computed))
+        by = replace(by, computed=None)
+    column = replace(column, default=column.default or ast.NullLit())
+    return to_sql(replace(said, columns=(*columns, column), timestamp=by))
+
+
+def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after: StreamDef) -> None:
+    """Raise DS235 where the stream can't have another column."""
+    column, why, helps = after.schema[-1], "", None
+    if before.derived is not None:
+        why = "its columns are those of its query"
+        helps = "declare another stream, with that column in its SELECT"
+    elif before.archive:
+        why = "it has an archive, whose files have its columns"
+        helps = "declare another stream for the rows to come"
+    elif not column.nullable and _empty(column):
+        why = f"{column.name} is NOT NULL, and the rows that are there have no value"
+        helps = "add DEFAULT value"
+    elif before.late_into is not None and not runtime.replaying:
+        into = runtime.catalog.streams[Catalog.key(before.late_into)].schema
+        types = [f.type for f in after.schema]
+        if [f.type for f in into[: len(types)]] != types:
+            why = f"its late rows go to {before.late_into}, which has no such column"
+            helps = f"ALTER STREAM {before.late_into} ADD COLUMN first"
+    if why:
+        message = f"stream {before.name} can't get a column: {why}"
+        raise error("DS235", message, statement.column, helps)
+
+
+def _empty(column: Field) -> bool:
+    return column.default is None or column.default.value is None
+
+
+def widen(runtime: Runtime, key: str, after: StreamDef) -> None:
+    """The stream has that schema from now on, which is longer by one column."""
+    entry, column = runtime.inputs[key], after.schema[-1]
+    runtime.redeclare(after)
+    _widen_entry(entry, column)
+    runtime.figures[key].definition = after
+    if runtime.durable is not None:
+        runtime.durable.schemas[key] = after.schema
+    if (ring := runtime.rings.get(key)) is not None:
+        ring.change(lambda rows: wider(rows, column))
+    runtime.indices.forget(key)
+    runtime.indices.declare(after)
+
+
+def _widen_entry(entry: StreamInput, column: Field) -> None:
+    entry.change(lambda rows: wider(rows, column))
+    if isinstance(entry, FedInput):
+        for feed in entry.feeds.values():
+            feed.rows = [wider(rows, column) for rows in feed.rows]
+            feed.schema, feed.places = entry.definition.schema, (*feed.places, NOTHING)
+
+
+def wider(rows: Batch, column: Field) -> Batch:
+    """The rows with a column of its default behind the others."""
+    return rows.with_cols((*rows.cols, filled(column, len(rows))))
