@@ -42,7 +42,7 @@ async def own_columns(client: AsyncClient, stream: str) -> tuple[set[str], set[s
     """The columns of a stream that its rows don't give, and those that they may leave out, for
     which there is a default."""
     quoted = stream.replace('"', '""')
-    described = await client.query(f'DESCRIBE STREAM "{quoted}"')
+    described = await client.query(f'DESCRIBE "{quoted}"')
     notes = {row[0]: (row[3] or "").split(", ") for row in described.rows}
     computed = {name for name, said in notes.items() if "computed" in said}
     return computed, {name for name, said in notes.items() if "has a default" in said}
