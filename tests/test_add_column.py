@@ -284,3 +284,22 @@ def test_rights() -> None:
     engine.execute("ALTER STREAM s ADD COLUMN c INT")
     (found,) = engine.execute("DESCRIBE s", user="ann")
     assert [row["column"] for row in found.data.to_pylist()] == ["k"]
+
+
+def test_rows_that_nobody_has_asked_to_keep_get_the_column_too(tmp_path):
+    def asked(db):
+        (found,) = db.execute("SELECT k, c FROM n [RANGE 10 s]")
+        return found.data.to_pylist()
+
+    db = Engine(data=str(tmp_path))
+    db.execute("CREATE STREAM n (k INT, t TIMESTAMP) TIMESTAMP BY t")
+    db.ingest("n", {"k": [1, 2], "t": [1 * S, 2 * S]})
+    db.execute("ALTER STREAM n ADD COLUMN c INT DEFAULT 7")
+    db.ingest("n", {"k": [3], "t": [3 * S], "c": [8]})
+    db.heartbeat("n", 3 * S)
+    expected = [{"k": 1, "c": 7}, {"k": 2, "c": 7}, {"k": 3, "c": 8}]
+    assert asked(db) == expected
+    db.close()
+    again = Engine(data=str(tmp_path))
+    assert asked(again) == expected
+    again.close()

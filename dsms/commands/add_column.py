@@ -106,6 +106,7 @@ def widen(runtime: Runtime, key: str, after: StreamDef) -> None:
         runtime.durable.schemas[key] = after.schema
     if (ring := runtime.rings.get(key)) is not None:
         ring.change(lambda rows: wider(rows, column))
+    runtime.recents.change(key, lambda rows: wider(rows, column))
     runtime.indices.forget(key)
     runtime.indices.declare(after)
 

@@ -9,7 +9,7 @@ it as of the last stop: after a crash it begins with that, or with what the jour
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dsms.intake.outcome import Released
@@ -20,6 +20,7 @@ from dsms.running.registered import Registered
 from dsms.settings import Settings
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.types import ALWAYS
+from dsms.state.batch import Batch
 from dsms.state.recent import Recent
 
 Reach = tuple[int, int]  # µs, and rows
@@ -86,6 +87,14 @@ class Recents:
             self.streams[key].keep(*self._reach(key))
         self.nbytes = sum(recent.nbytes for recent in self.streams.values())
         self._make_room()
+
+    def change(self, stream: str, to: Callable[[Batch], Batch]) -> None:
+        """Rows of the stream become others."""
+        if (recent := self.streams.get(stream)) is not None:
+            before = recent.nbytes
+            recent.change(to)
+            self.nbytes += recent.nbytes - before
+            self.changed = True
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""

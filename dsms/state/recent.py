@@ -7,7 +7,7 @@ are put together, so that a stream whose rows come one by one does not become a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -77,6 +77,14 @@ class Recent:
         self._joined.append(_one_of(self._small))
         if len(self._joined) >= MANY or sum(len(rows) for rows, _ in self._joined) >= LARGE:
             self._large.append(_one_of(self._joined))
+
+    def change(self, to: Callable[[Batch], Batch]) -> None:
+        """All rows become others, as many, of the same instants."""
+        for held in (self._large, self._joined, self._small):
+            changed = [to(rows) for rows, _ in held]
+            held.clear()
+            held.extend((rows, size(rows)) for rows in changed)
+        self.nbytes = sum(n for held in (self._large, self._joined, self._small) for _, n in held)
 
     def move(self, clock: int) -> None:
         """The stream is complete up to `clock`."""
