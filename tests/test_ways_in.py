@@ -296,7 +296,7 @@ def test_the_formats_of_a_table_hold_the_same() -> None:
     schema = (Field("b", BOOL), Field("i", INT), Field("f", FLOAT), Field("d", decimal(20, 2)),
               Field("s", STRING),
               Field("y", BYTES), Field("t", TIMESTAMP),
-              Field("n", INTERVAL))  # a table  # fmt: skip
+              Field("n", INTERVAL))  # a table  # fmt: skip  # a table
     rows = [
         [True, 1, 1.5, Decimal("1.25"), "x", b"y", dt.datetime(1970, 1, 2), dt.timedelta(1)],
         [None] * 8,
@@ -324,7 +324,7 @@ def test_the_formats_of_a_table_hold_the_same() -> None:
 EDGES = sorted(
     {sign * (2**power + more) for power in (53, 60, 62, 63, 64) for more in (-2048, -1024, -1, 0, 1,
      2, 1024, 2048) for sign in (1, -1)}
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("type_", [FLOAT, INT, decimal(38, 0), TIMESTAMP, INTERVAL], ids=str)
