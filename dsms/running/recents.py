@@ -98,6 +98,7 @@ class Recents:
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
+        self._reaches.pop(stream, None)
         gone = self.streams.pop(stream, None)
         self.nbytes -= 0 if gone is None else gone.nbytes
 

@@ -321,18 +321,15 @@ class CatalogStore:
         except sqlite3.OperationalError as err:
             if "locked" in str(err):
                 hint = "stop the other dsms, or give this one its own data directory"
-                raise UsageError(
-                    "DS542", f"the catalog {self.path} is in use by another process", hint=hint
-                ) from None
+                what = f"the catalog {self.path} is in use by another process"
+                raise UsageError("DS542", what, hint=hint) from None
             if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                 hint = "make room, then run the statement again: nothing of it was kept"
-                raise UsageError(
-                    "DS550", f"{self.path}: the disk is full ({err})", hint=hint
-                ) from None
+                what = f"{self.path}: the disk is full ({err})"
+                raise UsageError("DS550", what, hint=hint) from None
             hint = "check that the directory exists, has room, and may be written"
-            raise UsageError(
-                "DS543", f"the catalog {self.path} can't be used: {err}", hint=hint
-            ) from None
+            what = f"the catalog {self.path} can't be used: {err}"
+            raise UsageError("DS543", what, hint=hint) from None
         except (
             sqlite3.DatabaseError,
             pa.ArrowException,
