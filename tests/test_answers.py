@@ -368,3 +368,14 @@ def test_readers_go_on_where_the_query_stops_over_its_own_limit() -> None:
     made.execute("DROP QUERY p")
     made.execute("DROP QUERY q")
     assert not made.runtime.dispatch.parts
+
+
+def test_groups_are_known_wherever_they_run() -> None:
+    text = "SELECT Istream(k, COUNT(*) AS n) FROM s [RANGE 10 s] GROUP BY k"
+    made = engine(f"CREATE QUERY q AS {text}", f"CREATE QUERY o AS {text} HAVING COUNT(*) > 0")
+    made.execute(f"CREATE QUERY x AS {text}")
+    feed(made, (1, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 9))
+    for name in "qox":
+        made.execute(f"CREATE QUERY of_{name} AS SELECT k, n FROM {name}")
+        made.heartbeat("s", 9 * S)
+        assert shown(made, f"of_{name}") == [(1, 2), (2, 1), (3, 1)]

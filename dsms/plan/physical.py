@@ -77,6 +77,7 @@ class Phys:
       Distinct    input-storing | delta-star | counting
       GroupBy     array | deque (one MIN or MAX over rows that leave in order)
       Append      append | append-negative | netted | periodic
+      Answer      answer (of another query, as it runs)
       Output      view (Rstream) | stream (Istream/Dstream)
     """
 

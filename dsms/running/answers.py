@@ -22,7 +22,8 @@ from dsms.plan.netting import announces
 from dsms.plan.parts import expressions_of, keys_of, node_at
 from dsms.plan.physical import Phys
 from dsms.running.dispatch import Dispatch
-from dsms.running.pipeline import Path, Reporting
+from dsms.running.part import PartFeed
+from dsms.running.pipeline import Path, Pipeline, Reporting
 from dsms.running.query import RunningQuery
 from dsms.running.shared_parts import SharedParts
 from dsms.running.splitting import give_way, located
@@ -59,7 +60,8 @@ class Answers:
         catalog.queries[key], catalog.plans[key] = query.definition, query.output
 
     def at_work(self, key: str) -> Phys | None:
-        """The plan of a query whose operators may work for its readers, too."""
+        """The plan of a query whose operators may work for its readers, too.  Any thread may ask:
+        what is looked at stays as it is, or is looked at again when the reader begins."""
         query = self.dispatch.queries.get(key)
         return query.phys if isinstance(query, RunningQuery) and self._gives(query) else None
 
@@ -93,8 +95,10 @@ class Answers:
         return read
 
     def _attach(self, key: str, reader: RunningQuery, path: Path, query: RunningQuery) -> bool:
-        """False where the query is not as far as what runs it."""
+        """False where its answer is not known, or not as far as what runs it."""
         rows = answer_rows(query)
+        if rows is None:
+            return False
         part = self.parts.part_of(query, ROOT)
         if part.clock != query.clock or part.flow is not None or query.flow is not None:
             return False
@@ -103,25 +107,14 @@ class Answers:
         reader.shares = True
         self.dispatch.find_parts()
         feed = part.feeds[-1]
-        if rows is not None and len(rows):
+        if len(rows):
             feed.push(_entered(rows, announces(query.output.child)))
         return True
 
 
 def _keeps(query: RunningQuery) -> bool:
-    """Whether its answer can be read."""
-    return query.sink.kept is not None or _reporting(query)
-
-
-def _reporting(query: RunningQuery) -> bool:
-    unit, _ = located(query, ROOT)
-    stages = unit.pipeline.stages
-    k = len(stages) - 1
-    while not isinstance(stages[k].operator, Reporting):
-        if len(stages[k].inputs) != 1:
-            return False
-        (k,) = stages[k].inputs
-    return True
+    """Whether its answer can be read: from its sink, or from GROUP BY."""
+    return query.sink.kept is not None or announces(query.output.child)
 
 
 def answer_rows(query: RunningQuery) -> Batch | None:
@@ -129,7 +122,24 @@ def answer_rows(query: RunningQuery) -> Batch | None:
     if query.sink.kept is not None:
         return query.sink.rows()
     unit, _ = located(query, ROOT)
-    return unit.pipeline.answer()
+    return _groups(unit.pipeline)
+
+
+def _groups(pipeline: Pipeline) -> Batch | None:
+    """What GROUP BY stands by, through the selections and projections above it, wherever it
+    runs."""
+    bottom = pipeline.stages[-1]
+    above = []
+    while len(bottom.inputs) == 1 and not isinstance(bottom.operator, Reporting):
+        above.append(bottom.operator)
+        bottom = pipeline.stages[bottom.inputs[0]]
+    feed = bottom.operator
+    if not isinstance(feed, PartFeed):
+        return pipeline.answer()
+    rows = None if feed.waiting or feed.least else _groups(feed.part.pipeline)
+    for operator in reversed(above):
+        rows = None if rows is None else operator.step((rows,), pipeline.upto or 0)
+    return rows
 
 
 def _entered(rows: Batch, groups: bool) -> Batch:
@@ -151,8 +161,3 @@ def _answers(phys: Phys, path: Path = ()) -> Iterator[tuple[Path, lp.Answer]]:
         return
     for k, child in enumerate(phys.children):
         yield from _answers(child, (*path, k))
-
-
-def reads_answers(phys: Phys) -> bool:
-    """Whether a plan reads answers."""
-    return next(_answers(phys), None) is not None
