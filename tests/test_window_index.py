@@ -18,9 +18,11 @@ from dsms.errors import DsmsError
 from dsms.running import indices
 from dsms.settings import Settings
 from dsms.sql.types import FOREVER
-from dsms.state import stores
+from dsms.state import counts, stores
 from dsms.state.batch import Batch
+from dsms.state.counts import WindowCounts
 from dsms.state.index import WindowIndex
+from dsms.state.probing import address, compared
 from dsms.state.ring import Need, Ring
 from dsms.state.stores import BUCKETS, Buckets, buckets_of
 from tests.effort import examples
@@ -57,6 +59,27 @@ def test_places_of_a_large_sub_window_take_more_than_16_bits():
     assert store.places.dtype == np.int32 and sorted(store.places.tolist()) == list(range(len(col)))
 
 
+@pytest.mark.parametrize("name", ["ints", "texts", "bytes"])
+def test_rows_of_many_sub_windows_are_compared_in_one_go(name):
+    whole = COLUMNS[name].drop_null()
+    for cols in ([whole], [whole.slice(1, 3), whole.slice(2), whole.slice(0, 0)]):
+        for n in (1, 2, len(whole)):
+            values = whole.slice(0, n)
+            spans = [(np.arange(len(c), dtype=t), c) for c in cols for t in PLACES]
+            where = np.array([address(*s) for s in spans], np.int64)
+            ends = np.array([len(c) for _, c in spans])
+            span, place = compared(where, np.arange(len(spans)), ends * 0, ends, values)
+            expected = [
+                (k, at)
+                for k, (_, col) in enumerate(spans)
+                for at, value in enumerate(col.to_pylist())
+                if value in values.to_pylist()
+            ]
+            assert list(zip(span.tolist(), place.tolist(), strict=True)) == expected
+
+
+PLACES = (np.uint16, np.int32)
+
 # ---------------------------------------------------------------- a ring
 
 
@@ -65,6 +88,7 @@ class Held:
 
     def __init__(self) -> None:
         self.ring, self.index, self.rows = Ring(), WindowIndex(0), 0
+        self.counts = WindowCounts(0)
         self.ring.keep("x", Need(100, span=10))
 
     def add(self, keys: list[int | None], ts: list[int]) -> None:
@@ -86,12 +110,29 @@ class Held:
                     keys = sub.rows.cols[0].to_pylist()
                     expected = [k for k, key in enumerate(keys) if key in values]
                     assert found.rows(sub).tolist() == expected
+                    (rows,) = [p for _, p in found.among([sub])] or [np.empty(0)]
+                    assert rows.tolist() == expected
                     assert not expected or sub.number in found.places
+
+    def check_counts(self, most: int, since: int, upto: int) -> None:
+        done = self.counts.follow(self.ring, most)
+        assert not done or all(map(self.counts.covers, self.ring.closed))
+        values, found = self.counts.counted(list(self.ring.subwindows()), since, upto)
+        rows = [k for b in self.ring.rows(since, upto) for k in b.cols[0].to_pylist()]
+        assert dict(zip(values.to_pylist(), found.tolist(), strict=True)) == Counter(rows)
+
+
+@pytest.fixture(scope="module")
+def forgetful():
+    """Values without rows go at once."""
+    before, counts.SPARE = counts.SPARE, 0
+    yield
+    counts.SPARE = before
 
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(300), deadline=None)
-def test_an_index_finds_what_is_in_the_ring(seed):
+def test_an_index_finds_and_counts_what_is_in_the_ring(forgetful, seed):
     pick, held, now = Random(seed), Held(), 0
     for _ in range(pick.randint(1, 25)):
         match pick.randint(0, 9):
@@ -112,10 +153,13 @@ def test_an_index_finds_what_is_in_the_ring(seed):
             case _:
                 n = pick.randint(1, 12)
                 ts = sorted(pick.randint(now, now + 15) for _ in range(n))
-                keys = [pick.choice([None, *range(6)]) for _ in range(n)]
+                keys = [pick.choice([None, *range(6), now]) for _ in range(n)]
                 held.add(keys, ts)
                 now = ts[-1]
         held.check(pick.choice([0, 3, FOREVER]))
+        if pick.randint(0, 1):
+            since = now - pick.randint(0, 120)
+            held.check_counts(pick.choice([0, 3, FOREVER]), since, now - pick.choice([0, 0, 7]))
 
 
 def test_a_probe_passes_over_sub_windows_without_the_value():
@@ -136,7 +180,17 @@ CLAUSES = (
     "SUBWINDOW 1 s",
 )
 HOLDING = "CREATE QUERY held AS SELECT v FROM s {} WITH (path = WS)"
-TABLE = "CREATE TABLE t (k INT PRIMARY KEY, w STRING)"
+TABLE = (
+    "CREATE TABLE t (k INT PRIMARY KEY, w STRING); "
+    "CREATE TABLE n (k INT PRIMARY KEY, w STRING) NON RETROACTIVE; "
+    "INSERT INTO n VALUES (2, 'a'), (3, 'b') AT '1970-01-01 00:00:02'"
+)
+CHANGES = (
+    "INSERT INTO t VALUES ({0}, 'a')",
+    "DELETE FROM t WHERE k = {0}",
+    "UPDATE n SET w = 'a' WHERE k = {0}",
+    "INSERT INTO n VALUES ({0}, NULL)",
+)
 ASKED = (
     "SELECT * FROM s {} WHERE k = 3",
     "SELECT v, k FROM s {} WHERE k IN (1, 4, 99) AND v > 2",
@@ -152,6 +206,45 @@ ASKED = (
     "SELECT s.v, t.w FROM s {} JOIN t ON s.k = t.k WHERE t.w = 'b'",
     "SELECT v FROM s {} WHERE k IN (SELECT k FROM t)",
     "SELECT t.k, s.v FROM t LEFT JOIN s {} ON s.k = t.k",
+    "SELECT t.k, s.v FROM s {} RIGHT JOIN t ON s.k = t.k AND s.v > 2",
+    "SELECT t.k, s.v FROM s {} LEFT JOIN t ON s.k = t.k WHERE s.v > 2",
+    "SELECT t.k, s.v FROM s {} FULL JOIN t ON s.k = t.k",
+    "SELECT s.v, 6 / (s.v - 3) FROM s {} JOIN t ON s.k = t.k",
+    "SELECT s.v FROM s {} JOIN t ON s.k = t.k AND 6 / (s.v - 3) > 1",
+    "SELECT x.w FROM (SELECT k, w FROM s {} WHERE 6 / (v - 3) > 1) x JOIN t ON x.k = t.k",
+    "SELECT x.u FROM (SELECT k, 6 / (v - 3) AS u FROM s {} ) x JOIN t ON x.k = t.k",
+    "SELECT x.kk, t.w FROM (SELECT k AS kk, w AS ww, v FROM s {}) x JOIN t ON t.w = x.ww "
+    "WHERE t.k > 1",
+    "SELECT x.k, y.v FROM s [RANGE 2 s] x JOIN s {} y ON x.v = y.k",
+    "SELECT x.k, y.v, t.w FROM s {0} x JOIN s {0} y ON x.v = y.k JOIN t ON t.k = x.k",
+    "SELECT x.k, y.v FROM t JOIN s {0} x ON t.k = x.k LEFT JOIN s {0} y ON x.v = y.k",
+    "SELECT x.v FROM s {} x WHERE EXISTS (SELECT 1 FROM t WHERE t.k = x.k AND t.w = x.w)",
+    "SELECT t.k FROM t WHERE t.k IN (SELECT k FROM s {})",
+    "SELECT t.k FROM t WHERE t.k NOT IN (SELECT k FROM s {})",
+    "SELECT t.k FROM t WHERE NOT EXISTS (SELECT 1 FROM s {} WHERE s.k = t.k)",
+    "SELECT x.v FROM s {} x WHERE x.k NOT IN (SELECT k FROM t)",
+    "SELECT s.v, n.w FROM s {} JOIN n ON s.k = n.k WHERE n.w = 'a'",
+    "SELECT s.v, n.w FROM s {} LEFT JOIN n ON s.k = n.k",
+    "SELECT t.k, COUNT(*) FROM t JOIN (SELECT k, v FROM s {}) x ON t.k = x.k GROUP BY t.k",
+    "SELECT held.v, x.w FROM held JOIN s {} x ON x.k = held.v",
+    "SELECT x.k FROM (SELECT DISTINCT k FROM t) x JOIN s {} ON s.k = x.k",
+    "SELECT s.v FROM s {} JOIN (SELECT k FROM t UNION SELECT 4) x ON s.k = x.k",
+    "SELECT COUNT(DISTINCT k), COUNT(DISTINCT k + 1), MAX(k) FROM s {}",
+    "SELECT COUNT(*) AS n, w, COUNT(w), MIN(w) FROM s {} GROUP BY w HAVING COUNT(*) > 1",
+    "SELECT COUNT(k), COUNT(*), k % 2 AS odd FROM s {} GROUP BY k % 2",
+    "SELECT k, COUNT(*) FROM s {} GROUP BY k ORDER BY 2 DESC, k LIMIT 2",
+    "SELECT d, COUNT(*) FROM s {} GROUP BY d",
+    "SELECT COUNT(*), COUNT(w) FROM s {}",
+    "SELECT k, COUNT(*), FIRST(k) FROM s {} GROUP BY k",
+    "SELECT k, COUNT(*), COUNT(v) FROM s {} GROUP BY k",
+    "SELECT 6 / (k - 3), COUNT(*) FROM s {} GROUP BY 6 / (k - 3)",
+    "SELECT DISTINCT k, k AS l FROM s {}",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT w FROM s {}) x",
+    "SELECT x.k, t.w FROM (SELECT DISTINCT k FROM s {}) x LEFT JOIN t ON x.k = t.k",
+    "SELECT x.k, x.n, y.v FROM (SELECT k, COUNT(*) AS n FROM s {0} GROUP BY k) x JOIN s {0} y "
+    "ON x.k = y.v",
+    "SELECT k FROM s {0} INTERSECT SELECT v FROM s {0} EXCEPT SELECT k FROM t",
+    "SELECT k FROM s {0} INTERSECT ALL SELECT v FROM s {0}",
     "SELECT COUNT(DISTINCT k) FROM s {}",
     "SELECT k, COUNT(*) FROM s {} GROUP BY k",
     "SELECT w, COUNT(*), SUM(v), MIN(v) FROM s {} GROUP BY w",
@@ -160,19 +253,50 @@ ASKED = (
     "SELECT k FROM s {0} UNION SELECT v FROM s {0}",
     "SELECT k FROM s {0} EXCEPT SELECT v FROM s {0}",
 )
-WINDOWS = ("[RANGE 10 s]", "[RANGE 3 s]", "[ROWS 9]", "[NOW]", "[RANGE 8 s UNTIL 2 s AGO]")
+WINDOWS = (
+    "[RANGE 10 s]",
+    "[RANGE 3 s]",
+    "[ROWS 9]",
+    "[PARTITION BY k ROWS 2]",
+    "[PARTITION BY w, k ROWS 2]",
+    "[NOW]",
+    "[RANGE 8 s UNTIL 2 s AGO]",
+)
+
+
+USERS = (
+    "CREATE ROLE insiders; CREATE USER root PASSWORD 'a b c d e f g'; GRANT ADMIN ON ALL TO root; "
+    "CREATE USER ann PASSWORD 'a b c d e f g'"
+)
+GRANTS = (
+    "GRANT SELECT ON ALL TO ann",
+    "GRANT SELECT ON s TO ann WHERE v < 5 AND w <> 'b'",
+    "GRANT SELECT ON s TO ann MASK (k AS nullif(k, 3))",
+    "GRANT SELECT ON s TO ann MASK (w AS 'a', v AS least(v, 3)) WHERE k > 1",
+    "GRANT SELECT ON t TO ann WHERE k > 2",
+    "GRANT SELECT ON t TO ann MASK (k AS greatest(k, 3))",
+)
 
 
 class Pair:
-    """The same stream in an engine with indices and in one without."""
+    """The same stream in an engine with indices and in one without; `user`: who asks."""
 
-    def __init__(self, pick: Random, folder) -> None:
+    def __init__(self, pick: Random, folder, user: str | None = None) -> None:
         self.pick, self.folder, self.now, self.rows = pick, folder, 0, 0
         self.engines = [self.opened(on) for on in (True, False)]
+        self.user = user
         by = pick.choice(["", " INDEX BY (k)", " INDEX BY (w, k, d)"])
         ddl = f"{DDL} {pick.choice(CLAUSES)}"
+        if user is not None:
+            for engine in self.engines:
+                engine.execute(USERS)
+            ddl += pick.choice(["", " CONFIDENTIAL FOR 2 s TO insiders"])
         for engine, more in zip(self.engines, (by, ""), strict=True):
             engine.execute(f"{ddl}{more}; {TABLE}; INSERT INTO t VALUES (1, 'a'), (3, 'b')")
+        if user is not None:
+            grants = (GRANTS[0], *pick.sample(GRANTS[1:], 3))
+            for engine in self.engines:
+                engine.execute("; ".join(grants))
         self.both(HOLDING.format(pick.choice(("[ROWS 12 SLIDE 4]", "[RANGE 12 s SLIDE 4 s]"))))
 
     def opened(self, on: bool) -> Engine:
@@ -185,12 +309,17 @@ class Pair:
     def both(self, sql: str) -> list:
         return [_told(engine, sql) for engine in self.engines]
 
+    def asked(self, sql: str) -> list:
+        return [_told(engine, sql, self.user) for engine in self.engines]
+
     def step(self) -> None:
         match self.pick.randint(0, 9):
             case 0 if self.folder is not None:
                 for k, on in enumerate((True, False)):
                     self.engines[k].close()
                     self.engines[k] = self.opened(on)
+            case 2:
+                self.both(self.pick.choice(CHANGES).format(self.pick.randint(0, 6)))
             case 1:
                 self.now += self.pick.randint(0, 9 * SECOND)
                 for engine in self.engines:
@@ -214,9 +343,9 @@ class Pair:
             engine.close()
 
 
-def _told(engine: Engine, sql: str) -> object:
+def _told(engine: Engine, sql: str, user: str | None = None) -> object:
     try:
-        (found,) = engine.execute(sql)
+        *_, found = engine.execute(sql, user=user)
     except DsmsError as error:
         return error.code, error.message
     if not isinstance(found, Rows):
@@ -224,13 +353,13 @@ def _told(engine: Engine, sql: str) -> object:
     return found.data.schema, found.data.to_pylist(), found.types, found.as_of, found.waiting
 
 
-def _play(pick: Random, folder=None) -> Counter:
-    pair, seen = Pair(pick, folder), Counter()
+def _play(pick: Random, folder=None, user: str | None = None) -> Counter:
+    pair, seen = Pair(pick, folder, user), Counter()
     for _ in range(pick.randint(2, 10)):
         pair.step()
         for _ in range(3):
             sql = pick.choice(ASKED).format(pick.choice(WINDOWS))
-            with_index, without = pair.both(sql)
+            with_index, without = pair.asked(sql)
             assert with_index == without, sql
             seen[len(with_index)] += 1
     pair.close()
@@ -241,6 +370,7 @@ def _play(pick: Random, folder=None) -> Counter:
 def eager(monkeypatch):
     """Limits so small that all ways are gone."""
     monkeypatch.setattr(indices, "CATCH_UP", 6)
+    monkeypatch.setattr(indices, "COUNT_UP", 2)
     monkeypatch.setattr(indices, "FEW", 5)
 
 
@@ -248,6 +378,11 @@ def eager(monkeypatch):
 @settings(max_examples=examples(150), deadline=None)
 def test_answers_are_the_same_with_and_without_indices(seed):
     _play(Random(seed))
+
+
+def test_answers_are_the_same_to_who_sees_streams_in_part_or_late():
+    for seed in range(examples(120)):
+        _play(Random(seed), user="ann")
 
 
 def test_answers_are_the_same_where_indices_lag_behind(eager):
@@ -258,6 +393,58 @@ def test_answers_are_the_same_where_indices_lag_behind(eager):
 def test_answers_are_the_same_after_restarts(tmp_path):
     for seed in range(examples(40)):
         _play(Random(seed), tmp_path / str(seed))
+
+
+# ---------------------------------------------------------------- queries ON LOOKUP
+
+LOOKUPS = (
+    "SELECT v, w FROM s [RANGE 8 s] WHERE k = 3",
+    "SELECT v, k FROM s [RANGE 20 s] WHERE k IN (1, 4) AND w = 'a' ORDER BY v DESC, k LIMIT 3",
+    "SELECT DISTINCT w FROM s [RANGE 9 s UNTIL 2 s AGO] WHERE k = 2",
+    "SELECT x.v, y.v FROM s [RANGE 9 s] x JOIN s [RANGE 5 s] y ON x.v = y.k WHERE x.k = 3",
+    "SELECT s.v, t.w FROM s [RANGE 7 s] JOIN t ON s.k = t.k",
+    "SELECT s.v, n.w FROM s [RANGE 7 s] JOIN n ON s.k = n.k WHERE n.w = 'a'",
+    "SELECT t.w, MAX(s.v) FROM s [RANGE 7 s] JOIN t ON s.k = t.k GROUP BY t.w",
+    "SELECT v FROM s [RANGE 9 s] WHERE k IN (SELECT k FROM t)",
+    "SELECT v, 6 / (v - 3) FROM s [RANGE 9 s] WHERE k = 1",
+    "SELECT v, k FROM s [ROWS 5]",
+    "SELECT w, COUNT(*) FROM s [RANGE 8 s] WHERE k = 1 GROUP BY w",
+)
+
+
+def _look_up(pick: Random, folder=None) -> Counter:
+    pair, paths = Pair(pick, folder), Counter()
+    some = pick.sample(LOOKUPS, 3)
+    for n, sql in enumerate(some):
+        if pick.randint(0, 1):
+            pair.step()
+        synopses = "DISTINCT" in sql or "COUNT" in sql  # which answer as of a sub-window's end
+        ways = "ws" if synopses else pick.choice(("auto", "ws")), "'is'"
+        for engine, way in zip(pair.engines, ways, strict=True):
+            engine.execute(f"CREATE QUERY l{n} AS {sql} ON LOOKUP WITH (path = {way})")
+    for _ in range(pick.randint(2, 10)):
+        pair.step()
+        n = pick.randint(0, 2)
+        with_index, without = pair.both(f"LOOKUP l{n}")
+        assert with_index == without, some[n]
+    for n in range(3):
+        (plan,) = pair.engines[0].execute(f"EXPLAIN QUERY l{n}")
+        paths[next(p[13:15] for p in plan.data["plan"].to_pylist() if "access path" in p)] += 1
+    pair.both("DROP QUERY l0; DROP QUERY l1; DROP QUERY l2")
+    pair.close()
+    return paths
+
+
+def test_look_ups_answer_the_same_with_and_without_indices(eager):
+    seen = Counter()
+    for seed in range(examples(150)):
+        seen += _look_up(Random(seed))
+    assert {"WS", "IS"} <= set(seen)
+
+
+def test_look_ups_answer_the_same_after_restarts(tmp_path):
+    for seed in range(examples(40)):
+        _look_up(Random(seed), tmp_path / str(seed))
 
 
 # ---------------------------------------------------------------- what is told of them
@@ -288,6 +475,56 @@ def test_explain_says_what_the_index_finds():
     assert not any("index" in r["plan"] for r in _shown(engine, "EXPLAIN SELECT k FROM s [NOW]"))
 
 
+def test_explain_says_whose_keys_are_looked_up():
+    engine = _filled(" INDEX BY (k)")
+    engine.execute("CREATE TABLE t (id INT PRIMARY KEY, w STRING)")
+    engine.execute("INSERT INTO t VALUES (3, 'a'), (4, 'a'), (5, 'b'), (99, 'a')")
+    (line,) = _indexed(engine, "s [RANGE 1 h] JOIN t ON s.k = t.id WHERE t.w = 'a'")
+    assert line == "asked once: index k by keys of t: 6 of 30 sub-windows, 6 rows"
+    (line,) = _indexed(engine, "s [RANGE 1 h] x WHERE EXISTS (SELECT 1 FROM t WHERE id = x.k)")
+    assert line == "asked once: index k by keys of t: 6 of 30 sub-windows, 9 rows"
+    first, second = _indexed(
+        engine,
+        "s [RANGE 1 h] x JOIN s [RANGE 1 h] y ON x.v = y.k, t WHERE t.id = x.k AND t.w = 'b'",
+    )
+    assert first == "asked once: index k by keys of t: 3 of 30 sub-windows, 3 rows"
+    assert second == "asked once: index k by keys of x: 3 of 30 sub-windows, 3 rows"
+    assert not _indexed(engine, "s [RANGE 1 h] FULL JOIN t ON s.k = t.id")
+    assert not _indexed(engine, "s [ROWS 5] JOIN t ON s.k = t.id")
+
+
+def _indexed(engine: Engine, rest: str) -> list[str]:
+    plan = _shown(engine, f"EXPLAIN SELECT COUNT(*) FROM {rest}")
+    return [line["plan"] for line in plan if "index" in line["plan"]]
+
+
+def test_explain_says_that_a_look_up_reads_by_an_index():
+    engine = _filled(" INDEX BY (k)")
+    for name, window, where, path in (
+        ("a", "[RANGE 1 h]", "k = 3", "WS"),
+        ("b", "[RANGE 2 h]", "k = 3", "IS"),  # not kept
+        ("c", "[RANGE 1 h]", "v = 3", "IS"),
+        ("d", "[RANGE 1 h]", "k = 3 AND 1 / v > 0", "IS"),
+    ):
+        engine.execute(f"CREATE QUERY {name} AS SELECT v FROM s {window} WHERE {where} ON LOOKUP")
+        lines = [r["plan"] for r in _shown(engine, f"EXPLAIN QUERY {name}")]
+        (told,) = (line for line in lines if line.startswith("access path"))
+        assert told.startswith(f"access path: {path}")
+    assert _shown(engine, "LOOKUP a") == [{"v": 3}, {"v": 23}, {"v": 43}]
+    (plan,) = (r["plan"] for r in _shown(engine, "EXPLAIN QUERY a") if "access" in r["plan"])
+    assert plan.endswith(": read when it is asked, by an index over s.k")
+
+
+def test_joins_ask_for_columns_too(monkeypatch):
+    monkeypatch.setattr(indices, "SHARE", 0)
+    engine = _filled()
+    engine.execute("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (3)")
+    for n in range(1, 4):
+        (found,) = engine.execute("SELECT v FROM s [RANGE 1 h] JOIN t ON s.k = t.id")
+        assert found.data["v"].to_pylist() == [3, 23, 43]
+        assert _automatic(engine) == (["k"] if n == 3 else [])
+
+
 def test_show_windows_and_memory_tell_of_declared_indices():
     engine = _filled(" INDEX BY (w, k)")
     shown = [w for w in _shown(engine, "SHOW WINDOWS") if w["kind"] == "index"]
@@ -299,9 +536,61 @@ def test_show_windows_and_memory_tell_of_declared_indices():
     assert held["holder"] == "s" and held["bytes"] == sum(w["bytes"] for w in shown)
 
 
-def _automatic(engine: Engine) -> list[str]:
+def test_a_text_that_is_known_means_what_it_says_now():
+    engine = _filled(" INDEX BY (k)")
+    engine.execute("CREATE USER root PASSWORD 'a b c d e f g'; GRANT ADMIN ON ALL TO root")
+    engine.execute("CREATE USER ann PASSWORD 'a b c d e f g'; GRANT SELECT ON s TO ann")
+    sql = "SELECT v FROM s [RANGE 1 h] WHERE k = 3"
+
+    def found(user: str) -> list[int] | str:
+        told = _told(engine, sql, user)
+        return told[0] if isinstance(told[0], str) else [r["v"] for r in told[1]]
+
+    for change, anns, roots in (
+        ("SET transaction_scheduler = ws", [3, 23, 43], [3, 23, 43]),
+        ("GRANT SELECT ON s TO ann WHERE v < 30", [3, 23], [3, 23, 43]),
+        ("GRANT SELECT ON s TO ann MASK (v AS least(v, 30))", [3, 23, 30], [3, 23, 43]),
+        ("GRANT SELECT (w, k) ON s TO ann", "DS201", [3, 23, 43]),
+        ("REVOKE SELECT ON s FROM ann", "DS203", [3, 23, 43]),
+        ("DROP STREAM s", "DS203", "DS203"),
+        (f"{DDL.replace('v INT', 'v STRING')} RETAIN 1 h INDEX BY (k)", "DS203", []),
+    ):
+        engine.execute(change, user="root")
+        for _ in range(2):
+            assert (found("ann"), found("root")) == (anns, roots), change
+
+
+def _automatic(engine: Engine, kind: str = "index") -> list[str]:
     kinds = _shown(engine, "SHOW WINDOWS")
-    return [w["holds"] for w in kinds if w["for"] == "one-time queries"]
+    shown = [w for w in kinds if w["for"] == "one-time queries"]
+    return [w["holds"] for w in shown if w["kind"] == kind]
+
+
+def test_values_that_are_asked_for_often_are_counted():
+    engine = _filled()
+    sql = "SELECT k, COUNT(*) AS n FROM s [RANGE 20 s] GROUP BY k"
+    for n in range(1, 4):
+        assert len(_shown(engine, sql)) == 20
+        assert _automatic(engine, "counts") == (["k"] if n == 3 else [])
+    lines = _shown(engine, f"EXPLAIN {sql}")
+    assert lines[-1]["plan"] == "asked once: counts of k: 19 of 21 sub-windows, 2 rows read"
+    (held,) = _shown(engine, "SHOW MEMORY LIKE 'indices'")
+    assert held["holder"] == "s" and held["bytes"] > 0
+    _come(engine, 60, 200)
+    assert len(_shown(engine, sql)) == 20
+    engine.execute("SELECT COUNT(DISTINCT k) FROM s [RANGE 1 min]")
+    assert _automatic(engine, "counts") == ["k"]
+
+
+def test_counts_that_nobody_asks_for_any_more_go():
+    engine = Engine()
+    engine.execute(f"{DDL} SUBWINDOW 1 s RETAIN 10 s INDEX BY (k)")
+    _come(engine, 0, 60)
+    engine.execute("SELECT COUNT(DISTINCT k) FROM s [RANGE 5 s]")
+    assert _automatic(engine, "counts") == ["k"]
+    for first in range(60, 200, 4):
+        _come(engine, first, 4)
+    assert _automatic(engine, "counts") == []
 
 
 def test_what_is_asked_for_often_gets_an_index(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.api import Cancel, Rows, shown_instant
+from dsms.commands.lookup_index import indexed, probed, readable
 from dsms.commands.periodic import announce
 from dsms.commands.periodic_alone import recall
 from dsms.commands.periodic_shared import settle
@@ -43,10 +44,13 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
     phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
     wanted, counted = _wanted(runtime, definition, core)
     path = choose(
-        lookup_paths(wanted is not None), str(dict(definition.options).get("path", "auto"))
+        lookup_paths(wanted is not None, _indexed(runtime, phys)),
+        str(dict(definition.options).get("path", "auto")),
     )
     if wanted is not None and path.kind == "SS":
         return _from_synopses(runtime, definition, phys, core, sort, wanted, counted)
+    if path.kind == "WS":
+        return probed(runtime, definition, phys, core, sort)
     inner = assembled(runtime, definition, runtime.plan(core, definition.options), ResultLog(0))
     query = LookupQuery(
         definition,
@@ -62,6 +66,13 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
     query.notes = notes(phys)
     recall(runtime, query, core, False)
     return query
+
+
+def _indexed(runtime: Runtime, phys: Phys) -> bool | None:
+    """Whether its rows are found by indices when it is asked; None: it can't be read then."""
+    if not readable(phys.node):
+        return None
+    return runtime.settings.window_index and indexed(phys.node) is not None
 
 
 def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Request | None, bool]:

@@ -83,7 +83,7 @@ class Fetcher:
     here: Handle
 
     def __call__(self, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
-        return _there(self.here.runtime, read, at, cancel)
+        return there(self.here.runtime, read, at, cancel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class ScanReader:
         runtime = self.here.runtime
         access = Access(
             instant,
-            lambda read, at: _subwindows(runtime, read, at),
-            lambda read, at: _there(runtime, read, at, None),
+            lambda read, at: subwindows_there(runtime, read, at),
+            lambda read, at: there(runtime, read, at, None),
             lambda: None,
         )
         limit = runtime.settings.statement_bytes
@@ -113,7 +113,7 @@ class ScanReader:
         return reading
 
 
-def _subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
+def subwindows_there(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     """Those that there are of a leaf."""
     assert isinstance(read.node, lp.StreamScan)
     ring = runtime.rings[stream_of(read.node)]
@@ -123,7 +123,7 @@ def _subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     return list(ring.subwindows(since, upto))
 
 
-def _there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
+def there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[Batch]:
     """What there is of a leaf: of a stream the part that its ring holds (`partial_until` tells
     until when)."""
     if not isinstance(read.node, lp.StreamScan):

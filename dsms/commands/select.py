@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Result, Rows, shown_instant
+from dsms.commands.index_reads import by_counts, by_keys
 from dsms.commands.planning import Planner, planned
 from dsms.commands.slices import Ready
 from dsms.errors import UsageError
@@ -25,6 +26,7 @@ from dsms.reads.leaves import batches, instant
 from dsms.reads.stream_rows import in_ring, stream_of
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
+from dsms.running.tallies import TallyRead
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Call, Col, Lit, conjuncts
@@ -121,12 +123,19 @@ class Selection:
         runtime, limit = self._runtime, self._runtime.settings.statement_bytes
         found = access(runtime, plan, self._reads, needed, self._cancel, self._complete)
         streams = self._in_rings(needed, found)
+        live, tallies = self._archives is None, dict[int, TallyRead]()
         if len(streams) < sum(isinstance(r.node, lp.StreamScan) for r in needed.values()):
             parts = Cut(plan, {})
+        if live:
+            rest, tallies = by_counts(runtime, plan, streams)
+            parts = (cut(rest) if parts.ops else Cut(rest, {})) if tallies else parts
         errors = ErrorCounter.once(limit)
         reading = ReadTransaction(parts, needed, streams, found, limit, self._priority, errors)
-        if self._archives is None:
+        reading.tallies = tallies
+        if live:
             reading.picks = runtime.indices.picks(plan, streams, runtime.rings)
+            others = {leaf: read for leaf, read in needed.items() if leaf not in tallies}
+            reading.keyed = by_keys(runtime, plan, parts, others, streams)
         self._reading = reading
         runtime.transactions.begin(reading)
 
@@ -342,7 +351,7 @@ def refuse_archives(needed: dict[int, Read]) -> None:
         )
 
 
-def _is_simple(node: lp.Node) -> bool:
+def is_simple(node: lp.Node) -> bool:
     """Columns of the rows of one window that compare so with constants: no rewrite would help."""
     while True:
         match node:
@@ -372,7 +381,7 @@ def lent(runtime: Runtime, cancel: Cancel | None) -> AbstractContextManager[int]
 
 def optimized(planner: Planner, bound: lp.Output) -> lp.Node:
     """The plan after the rewrites that persistent queries get; ORDER BY stays on top."""
-    if _is_simple(bound.child):
+    if is_simple(bound.child):
         return bound.child
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child

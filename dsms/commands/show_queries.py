@@ -201,6 +201,18 @@ def _indices(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
                 index.updates,
                 "INDEX BY" if declared else "one-time queries",
             )
+        for column, counts in runtime.indices.counts_of(key).items():
+            yield (
+                stream.name,
+                stream.schema[column].name,
+                "counts",
+                duration_text(ring.span),
+                len(counts.parts),
+                counts.rows,
+                counts.nbytes,
+                counts.updates,
+                "one-time queries",
+            )
 
 
 def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:

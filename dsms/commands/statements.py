@@ -22,6 +22,7 @@ from dsms.commands import (
 )
 from dsms.commands.add_column import add_column
 from dsms.commands.planning import is_big
+from dsms.commands.points import PointRead, selecting
 from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
@@ -35,7 +36,6 @@ from dsms.running.writers import Writers
 from dsms.secret_texts import hide
 from dsms.sessions import Caller
 from dsms.sql import ast
-from dsms.sql.binder import bind_query, check_options
 from dsms.sql.catalog import Catalog
 from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
@@ -89,7 +89,10 @@ def slices(
                     if statement.ready:
                         yield statement
                     while True:
-                        if not (isinstance(statement, select.Selection) and statement.reads_rows):
+                        if not (
+                            isinstance(statement, select.Selection | PointRead)
+                            and statement.reads_rows
+                        ):
                             yield from _whole(engine, cancel)
                         if statement.step():
                             break
@@ -190,16 +193,7 @@ def _begun(
     if user is not None and isinstance(statement, GROWING):
         check_state(runtime, user, statement)
     if isinstance(statement, ast.SelectStatement):
-        options = dict(check_options(statement.options, "select"))
-        return select.Selection(
-            runtime,
-            lambda catalog: bind_query(statement, catalog, persistent=False),
-            see,
-            priority,
-            cancel,
-            is_big(statement, sql),
-            complete=options.get("complete") == "required",
-        )
+        return selecting(runtime, statement, sql, see, priority, cancel)
     if isinstance(statement, ast.Insert):
         inserting = insert.Inserting(runtime, engine.store, statement, sql, see, cancel)
         if statement.query is not None:

@@ -1,8 +1,9 @@
 """Queries ON LOOKUP: kept ready, answered when asked (Arasu and Widom 2004, §1.1.3).
 
 One over a single window is a member of a group like any periodic query, but with no boundaries of
-its own: a look-up probes the shared synopses as of the latest sub-window.  Any other is a
-continuous query that is only moved when it is asked, or when too many rows wait for it.
+its own: a look-up probes the shared synopses as of the latest sub-window.  One whose rows an index
+finds reads them when it is asked (`dsms.periodic.probed`).  Any other is a continuous query that is
+only moved when it is asked, or when too many rows wait for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.periodic.probed import Probed
 from dsms.plan import paths
 from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
@@ -92,11 +94,17 @@ class LookupQuery(EvaluatedQuery):
     lookups: int = 0
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
-        """Only where too many rows wait."""
+        """Only where too many rows wait; one that reads when it is asked takes note of the time."""
         if isinstance(self.evaluator, Waiting) and self.failure is None and upto > self.clock:
             if self.evaluator.waiting() > WAITING:
                 self.evaluator.inner.advance(upto, cancel)
             self._as_inner()
+        if isinstance(self.evaluator, Probed) and self.failure is None:
+            self.clock = max(self.clock, upto)
+
+    def looked(self) -> int:
+        """The instant as of which it may be asked yet."""
+        return self.clock
 
     def _as_inner(self) -> None:
         """Operators that have failed don't go on."""

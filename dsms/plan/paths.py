@@ -77,10 +77,17 @@ def paths(asked: Asked, offer: Offer | None) -> list[Path]:
     return [*shared, *scans] if offer.pays else [*scans, *shared]
 
 
-def lookup_paths(shared: bool) -> list[Path]:
-    """Those of a query ON LOOKUP; `shared`: synopses can answer it."""
+def lookup_paths(shared: bool, indexed: bool | None) -> list[Path]:
+    """Those of a query ON LOOKUP.
+
+    shared   synopses can answer it
+    indexed  its rows are found by indices when it is asked; None: it can't be answered so late"""
+    found = [Path("SS", None, AGGREGATES)] if shared else []
+    read = Path("WS", None, "its windows are read when it is asked")
     waiting = Path("IS", None, "rows wait until it is asked, or too many do")
-    return [Path("SS", None, AGGREGATES), waiting] if shared else [waiting]
+    if indexed is None:
+        return [*found, waiting]
+    return [*found, read, waiting] if indexed else [*found, waiting, read]
 
 
 def _shared(offer: Offer) -> list[Path]:

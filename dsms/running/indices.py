@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-import numpy as np
 import pyarrow as pa
 
 from dsms.oneshot.pushdown import Condition, conditions, used_columns
@@ -20,13 +20,16 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.types import Kind
 from dsms.state.batch import Batch, gathered
+from dsms.state.counts import WindowCounts
 from dsms.state.index import Found, WindowIndex
 from dsms.state.ring import Ring, SubWindow, between
 
 OFTEN = 3  # one-time queries that ask for a column, before there is an index over it
 SHARE = 10  # such an index takes a tenth of the ring's bytes at most
 CATCH_UP = 1 << 17  # rows that are taken in at a time
+COUNT_UP = 1 << 16  # rows that are counted at a time
 MOST = 8  # where more than an eighth of a sub-window's rows matter, it is read
+TURNS = 2  # of a ring, after which counts that nobody has asked for go
 FEW = 1 << 15  # rows that are read at once
 KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
 
@@ -39,6 +42,9 @@ class StreamIndices:
     declared: frozenset[int]
     by_column: dict[int, WindowIndex] = field(default_factory=dict)
     asked: Counter[int] = field(default_factory=Counter)
+    # of columns whose values are asked for, and how often one-time queries have
+    counts: dict[int, WindowCounts] = field(default_factory=dict)
+    counted: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -47,6 +53,8 @@ class Indices:
 
     settings: Settings
     streams: dict[str, StreamIndices] = field(default_factory=dict)
+    # one-time queries by text and user, as `dsms.commands.points` knows them
+    known: dict[tuple[str, str | None], object] = field(default_factory=dict)
 
     @classmethod
     def over(cls, settings: Settings, streams: Iterable[StreamDef]) -> Indices:
@@ -75,6 +83,10 @@ class Indices:
                 held.by_column[column].follow(ring, CATCH_UP)
                 if column not in held.declared:
                     _drop_large(held, column, ring)
+            for column, counts in list(held.counts.items()):
+                counts.follow(ring, COUNT_UP)
+                if counts.unasked > TURNS * (len(ring.closed) + 1):
+                    held.counts.pop(column)
 
     def of(self, stream: str) -> Iterator[tuple[WindowIndex, bool]]:
         """Those of a stream, and whether they were declared."""
@@ -82,6 +94,25 @@ class Indices:
         if held is not None:
             for column, index in held.by_column.items():
                 yield index, column in held.declared
+
+    def counts_of(self, stream: str) -> Mapping[int, WindowCounts]:
+        """By column the counts of values of a stream."""
+        held = self.streams.get(stream)
+        return {} if held is None else held.counts
+
+    def count(self, stream: str, ring: Ring, column: int) -> WindowCounts | None:
+        """A query asks which values a column has, or how often.  None: they are not counted (yet).
+
+        They are once that has been asked for often, or at once where INDEX BY names the column."""
+        held = self.streams.setdefault(stream, StreamIndices(frozenset()))
+        counts = held.counts.get(column)
+        if counts is None:
+            held.counted[column] += 1
+            if not ring.closed or (column not in held.declared and held.counted[column] < OFTEN):
+                return None
+            counts = held.counts[column] = WindowCounts(column)
+        counts.unasked = 0
+        return counts if counts.follow(ring, COUNT_UP) else None
 
     def picks(
         self,
@@ -101,16 +132,28 @@ class Indices:
                 continue
             scan = next(s for s in lp.leaves_of(plan) if s.leaf == leaf)
             used = used_columns(plan).get(leaf, frozenset()) | {c.column for c in met}
-            values = {c.column: _values(scan, c) for c in met if _indexed(scan, c)}
-            if asked:
-                self._asked(stream, rings[stream], values)
-            indices = [i for i, _ in self.of(stream) if i.column in values]
-            if indices:
-                tries = [(index, values[index.column]) for index in indices]
-                found[leaf] = Pick(rings, stream, tries, used)
+            pick = self.pick(stream, rings, _values_of(scan, met), used, asked)
+            if pick is not None:
+                found[leaf] = pick
         return found
 
-    def _asked(self, stream: str, ring: Ring, columns: Iterable[int]) -> None:
+    def pick(
+        self,
+        stream: str,
+        rings: Mapping[str, Ring],
+        values: Mapping[int, pa.Array],
+        used: frozenset[int],
+        asked: bool = True,
+    ) -> Pick | None:
+        """How rows of a stream are read that have one of the values in each of those columns; None:
+        by no index.  What is `asked` for is counted."""
+        if asked:
+            self.ask(stream, rings[stream], values)
+        indices = [i for i, _ in self.of(stream) if i.column in values]
+        tries = [(index, values[index.column]) for index in indices]
+        return Pick(rings, stream, tries, used) if tries else None
+
+    def ask(self, stream: str, ring: Ring, columns: Iterable[int]) -> None:
         """A query asks for those columns; what is asked for often gets an index."""
         held = self.streams.setdefault(stream, StreamIndices(frozenset()))
         for column in columns:
@@ -129,6 +172,15 @@ def _drop_large(held: StreamIndices, column: int, ring: Ring) -> None:
         held.asked[column] = -(1 << 30)
 
 
+def values_asked(plan: lp.Node, scan: lp.StreamScan) -> dict[int, pa.Array]:
+    """The values that a plan asks for of a leaf, by column that can be indexed."""
+    return _values_of(scan, conditions(plan).get(scan.leaf, ()))
+
+
+def _values_of(scan: lp.Node, met: Iterable[Condition]) -> dict[int, pa.Array]:
+    return {c.column: _values(scan, c) for c in met if _indexed(scan, c)}
+
+
 def _indexed(scan: lp.Node, condition: Condition) -> bool:
     return condition.op in ("eq", "in") and scan.schema[condition.column].type.kind in KINDS
 
@@ -144,18 +196,20 @@ class Pick:
 
     tries  indices that serve, with the values that are asked for; the one that finds least is used
     used   columns that are looked at; where few rows are read at once, the others are not read
+    reduced  the rows of sub-windows that the index does not know are looked through then, too
     """
 
     rings: Mapping[str, Ring]
     stream: str
     tries: list[tuple[WindowIndex, pa.Array]]
     used: frozenset[int]
+    reduced: bool = False
     _found: Found | None = None
 
-    def few(self) -> bool:
-        """Whether the index knows all closed sub-windows, and finds so few rows that they are read
-        at once."""
-        return self._follow() and self._look().count <= FEW
+    def few(self, most: int | None = None) -> bool:
+        """Whether the index knows all closed sub-windows, and finds so few rows (at most `most`)
+        that they are read at once."""
+        return self._follow() and self._look().count <= (FEW if most is None else most)
 
     def rows(self, sub: SubWindow) -> Batch | None:
         """The rows of a sub-window that matter, or all of them where the index does not know it, or
@@ -175,18 +229,17 @@ class Pick:
         """The rows of all those sub-windows that matter, with ts in (since, upto]."""
         self._follow()
         found = self._look()
-        parts, out = list[tuple[Batch, np.ndarray]](), list[Batch]()
-        for sub in subs:
-            if found.index.covers(sub):
-                if sub.number in found.places:
-                    parts.append((sub.rows, found.rows(sub)))
+        out = list[Batch]()
+        for covered, some in groupby(subs, found.index.covers):
+            if covered:
+                parts = found.among(list(some))
+            elif self.reduced:
+                parts = [(sub.rows, found.matching(sub.rows)) for sub in some]
+            else:
+                out += [sub.rows for sub in some]
                 continue
             if parts:
                 out.append(gathered(parts, self.used))
-                parts = []
-            out.append(sub.rows)
-        if parts:
-            out.append(gathered(parts, self.used))
         return [between(rows, since, upto) for rows in out]
 
     def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:

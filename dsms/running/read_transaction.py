@@ -9,7 +9,7 @@ instant would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsms.errors import DsmsError
@@ -20,6 +20,8 @@ from dsms.oneshot.run import too_much
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.indices import Pick
+from dsms.running.key_picks import DRIVING, KeyPick, settled
+from dsms.running.tallies import Tallies
 from dsms.state.batch import Batch, narrow
 from dsms.state.ring import SubWindow, batch_bytes, between
 
@@ -88,6 +90,10 @@ class ReadTransaction:
     copied: int = 0
     picked: int = 0  # bytes of copies that an index has found
     picks: Mapping[int, Pick] = field(default_factory=dict)  # leaves that are read by an index
+    # leaves that may be read by keys of others, and those that are, behind those that drive them
+    keyed: Mapping[int, Sequence[KeyPick]] = field(default_factory=dict)
+    driven: dict[int, KeyPick] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=dict)  # leaves given by values and counts
     maps: dict[int, Map] = field(init=False)
     parts: dict[int, dict[int, Batch]] = field(init=False)
 
@@ -110,6 +116,39 @@ class ReadTransaction:
         self.forget()
         self.failure = error
 
+    def settle(self) -> None:
+        """Find out which leaves are read by keys of others, as things are now."""
+        if self.keyed:
+            self.driven = {leaf: by for leaf, (by, _) in settled(self.keyed, self._now).items()}
+
+    def by_index(self) -> dict[int, tuple[Pick, int | None]]:
+        """By what leaves would be read now, and the leaf that drives."""
+        driven = settled(self.keyed, self._now)
+        picked: dict[int, tuple[Pick, int | None]] = {k: (p, None) for k, p in self.picks.items()}
+        return picked | {leaf: (pick, by.by.leaf) for leaf, (by, pick) in driven.items()}
+
+    def at_once(self, leaf: int) -> bool:
+        """Whether it is read at the commit: counts tell what is asked of it, or an index finds few
+        rows."""
+        if leaf in self.driven or leaf in self.tallies:
+            return True
+        return leaf in self.picks and self.picks[leaf].few()
+
+    def _now(self, leaf: int, pick: Pick | None) -> list[Batch] | None:
+        """The rows of a leaf as of now, if they are few, and none of them fails."""
+        at, read = self.access.instant(), self.needed[leaf]
+        try:
+            if leaf not in self.streams:
+                return self.access.others(read, at)
+            subs = {s.number: s for s in self.access.subwindows(read, at)}
+            if pick is None and self.at_once(leaf):
+                pick = self.picks[leaf]
+            if pick is None and sum(len(s.rows) for s in subs.values()) > DRIVING:
+                return None
+            return list(self._rows(leaf, read, subs, at, pick))
+        except DsmsError:  # which the commit will say
+            return None
+
     def hold(self) -> None:
         """From now on answer as of this instant."""
         at = self.access.instant()
@@ -125,7 +164,9 @@ class ReadTransaction:
         any_rows = False
         for leaf, key in self.streams.items():
             sub = found if self.snapshot is None else self.snapshot.subwindows[leaf].get(number)
-            if key != stream or sub is None or self._outside(leaf, sub):
+            if key != stream or sub is None or leaf in self.driven or leaf in self.tallies:
+                continue
+            if self._outside(leaf, sub):
                 continue
             any_rows = True
             rows = self._reduced(leaf, self._picked(leaf, sub))
@@ -184,32 +225,48 @@ class ReadTransaction:
         self.waiting = self.access.waiting(self.at)
         self.since = self.access.since(self.at) if held is None else held.since
         given = self._others(self.at) if held is None else held.others
-        for leaf, read in self.needed.items():
-            if leaf in self.streams:
-                subs = (
-                    held.subwindows[leaf]
-                    if held is not None
-                    else {s.number: s for s in self.access.subwindows(read, self.at)}
-                )
-                given[leaf] = [b for b in self._rows(leaf, read, subs) if len(b)]
+        for leaf in (*(k for k in self.streams if k not in self.driven), *self.driven):
+            read = self.needed[leaf]
+            subs = (
+                held.subwindows[leaf]
+                if held is not None
+                else {s.number: s for s in self.access.subwindows(read, self.at)}
+            )
+            if leaf in self.tallies:
+                there = [s for s in subs.values() if s is not None]
+                given[leaf] = [self.tallies[leaf].rows(read, there, self.at)]
+                continue
+            pick = self._pick(leaf, given)
+            given[leaf] = [b for b in self._rows(leaf, read, subs, self.at, pick) if len(b)]
         self.forget()
         self.given = given
 
-    def _rows(self, leaf: int, read: Read, subs: Mapping[int, SubWindow | None]) -> Iterable[Batch]:
-        if leaf in self.picks and not self.parts[leaf]:
-            there = [s for s in subs.values() if s is not None]
-            found = self.picks[leaf].together(there, read.since(self.at), self.at)
-            return (
-                [self._mapped(leaf, b, self.errors) for b in found] if leaf in self.maps else found
-            )
-        return (self._whole(leaf, read, number, sub) for number, sub in subs.items())
+    def _pick(self, leaf: int, given: Leaves) -> Pick | None:
+        """By which a leaf of which nothing has been read is read at the commit."""
+        if leaf in self.driven:
+            return self.driven[leaf].pick(given[self.driven[leaf].by.leaf])
+        return None if self.parts[leaf] else self.picks.get(leaf)
 
-    def _whole(self, leaf: int, read: Read, number: int, sub: SubWindow | None) -> Batch:
-        since, done = read.since(self.at), self.parts[leaf].get(number)
+    def _rows(
+        self,
+        leaf: int,
+        read: Read,
+        subs: Mapping[int, SubWindow | None],
+        at: int,
+        pick: Pick | None,
+    ) -> Iterable[Batch]:
+        if pick is None:
+            return (self._whole(leaf, read, number, sub, at) for number, sub in subs.items())
+        there = [s for s in subs.values() if s is not None]
+        found = pick.together(there, read.since(at), at)
+        return [self._mapped(leaf, b, self.errors) for b in found] if leaf in self.maps else found
+
+    def _whole(self, leaf: int, read: Read, number: int, sub: SubWindow | None, at: int) -> Batch:
+        since, done = read.since(at), self.parts[leaf].get(number)
         if done is not None:
-            return between(done, since, self.at)
+            return between(done, since, at)
         assert sub is not None
-        rows = between(self._picked(leaf, sub), since, self.at)
+        rows = between(self._picked(leaf, sub), since, at)
         return self._mapped(leaf, rows, self.errors) if leaf in self.maps else rows
 
     def _others(self, at: int) -> Leaves:

@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 TOKENS = 512  # of a statement that are read in one go
+SHORT = 2000  # characters of a SELECT that is known for a while
+KNOWN = 256  # of them
+_known: dict[tuple[str, int, int], ast.Statement] = {}
 MAX_DEPTH = 150  # nodes below each other; code that walks the tree may use recursion
 
 
@@ -81,7 +84,11 @@ def parse_piece(piece: Piece) -> ast.Statement:
 
 
 def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
-    """`parse_piece`, about TOKENS tokens at a time."""
+    """`parse_piece`, about TOKENS tokens at a time.  A SELECT that was parsed lately is known."""
+    key = (piece.text, piece.line, piece.column)
+    known = _known.get(key)
+    if known is not None:
+        return known
     try:
         statement = yield from _parsing(piece)
     except UnexpectedInput as error:
@@ -96,6 +103,10 @@ def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
 
         failure.hint = advised(failure.hint, piece.text)
         raise
+    if isinstance(statement, ast.SelectStatement) and len(piece.text) <= SHORT:
+        if len(_known) >= KNOWN:
+            _known.clear()
+        _known[key] = statement
     return statement
 
 

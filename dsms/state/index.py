@@ -9,6 +9,7 @@ its links; what has left ends a chain, so nothing is unlinked, and no bit is dir
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +19,13 @@ from numba import njit
 
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true, numpy_values
+from dsms.state.probing import address, can_compare, compared
+from dsms.state.probing import ready as probing_ready
 from dsms.state.ring import Ring, SubWindow
 from dsms.state.stores import BUCKETS, Buckets, buckets_of
 
 NEVER = -1
+MANY = 16  # buckets from which each sub-window is asked for all of them at once
 
 
 @njit(cache=True, nogil=True)
@@ -53,8 +57,13 @@ class Part:
         return self.store.nbytes + int(self.back.nbytes + self.back_slot.nbytes)
 
 
-def _known(rows: Batch) -> tuple[int, int, int]:
-    return len(rows), int(rows.ids[0][0]), int(rows.ids[0][-1])
+Places = tuple[Part, np.ndarray]  # a sub-window, and buckets there
+
+
+def known(rows: Batch) -> tuple[int, int, int]:
+    """By what a closed sub-window is known: its number of rows, first and last arrival number."""
+    numbers = rows.ids[0]
+    return len(numbers), numbers.item(0), numbers.item(-1)
 
 
 @dataclass(slots=True)
@@ -107,7 +116,7 @@ class WindowIndex:
         )
 
     def _same(self, k: int, sub: SubWindow) -> bool:
-        return self.parts[k].number == sub.number and self.parts[k].known == _known(sub.rows)
+        return self.parts[k].number == sub.number and self.parts[k].known == known(sub.rows)
 
     def _reset(self, span: int) -> None:
         self.first += len(self.parts)
@@ -124,28 +133,45 @@ class WindowIndex:
         serial = self.first + len(self.parts)
         _link(store.present, serial, self.newest, self.slot, back, back_slot)
         self.serial[sub.number] = serial
-        self.parts.append(Part(sub.number, _known(sub.rows), store, back, back_slot))
+        self.parts.append(Part(sub.number, known(sub.rows), store, back, back_slot))
         self.version += 1
 
     # -- probes ------------------------------------------------------------------------------------
 
     def find(self, values: pa.Array) -> Found:
         """Where rows of these values (of the column's type, none of them NULL) may be."""
-        places: dict[int, list[tuple[Part, int]]] = {}
+        buckets = set(buckets_of(values).tolist())
+        if len(buckets) <= MANY:
+            return self._linked(values, buckets)
+        found = self._each(np.array(sorted(buckets)))
+        count = sum(part.store.counted(at) for part, at in found.values())
+        return Found(self, self.version, values, found, count)
+
+    def _linked(self, values: pa.Array, buckets: Iterable[int]) -> Found:
+        """From sub-window to sub-window that has a bucket."""
+        found: dict[int, tuple[Part, list[int]]] = {}
         count = 0
-        for bucket in np.unique(buckets_of(values)).tolist():
+        for bucket in buckets:
             serial, at = int(self.newest[bucket]), int(self.slot[bucket])
             while serial >= self.first:
                 part = self.parts[serial - self.first]
-                places.setdefault(part.number, []).append((part, at))
-                count += int(part.store.starts[at + 1] - part.store.starts[at])
+                found.setdefault(part.number, (part, []))[1].append(at)
+                count += int(part.store.starts[at + 1]) - int(part.store.starts[at])
                 serial, at = int(part.back[at]), int(part.back_slot[at])
+        places = {number: (part, np.array(at)) for number, (part, at) in found.items()}
         return Found(self, self.version, values, places, count)
+
+    def _each(self, buckets: np.ndarray) -> dict[int, Places]:
+        """All sub-windows, one after the other."""
+        wanted = np.zeros(BUCKETS, np.bool_)
+        wanted[buckets] = True
+        some = ((p, np.flatnonzero(wanted[p.store.present])) for p in self.parts)
+        return {part.number: (part, at) for part, at in some if len(at)}
 
     def covers(self, sub: SubWindow) -> bool:
         """Whether that sub-window, as it is, is in the index."""
         serial = self.serial.get(sub.number)
-        return serial is not None and self.parts[serial - self.first].known == _known(sub.rows)
+        return serial is not None and self.parts[serial - self.first].known == known(sub.rows)
 
     @property
     def rows(self) -> int:
@@ -170,22 +196,58 @@ class Found:
     index: WindowIndex
     version: int
     values: pa.Array
-    places: dict[int, list[tuple[Part, int]]]
+    places: dict[int, Places]
     count: int
 
     def matching(self, rows: Batch) -> np.ndarray:
         """Which rows have one of the values, ascending."""
-        everywhere = np.arange(len(rows))
-        return everywhere[_among(rows.cols[self.index.column], everywhere, self.values)]
+        col, values = rows.cols[self.index.column], self.values
+        if len(values) == 1 and can_compare((col,), values) and pa.types.is_int64(col.type):
+            return np.flatnonzero(numpy_values(col) == values[0].as_py())
+        if len(values) == 1:
+            return np.flatnonzero(numpy_true(pc.equal(col, values[0])))
+        return np.flatnonzero(numpy_true(pc.is_in(col, value_set=values)))
 
     def rows(self, sub: SubWindow) -> np.ndarray:
         """The rows of a sub-window that have one of the values, ascending."""
-        found = self.places.get(sub.number, ())
-        if not found:
+        found = self.places.get(sub.number)
+        if found is None:
             return np.empty(0, np.int64)
-        parts = [part.store.rows(at) for part, at in found]
-        places = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        part, at = found
+        places = part.store.rows(at[0]) if len(at) == 1 else part.store.rows_of(at)
         return places[_among(sub.rows.cols[self.index.column], places, self.values)]
+
+    def among(self, subs: Sequence[SubWindow]) -> list[tuple[Batch, np.ndarray]]:
+        """Of sub-windows that the index covers those with rows that have one of the values, and
+        these rows, ascending."""
+        column = self.index.column
+        some = [s for s in subs if s.number in self.places]
+        if not can_compare([s.rows.cols[column] for s in some], self.values):
+            return [(s.rows, self.rows(s)) for s in some]
+        if not some:
+            return []
+        parts = [self.places[s.number] for s in some]
+        where = np.array(
+            [
+                address(part.store.places, sub.rows.cols[column])
+                for sub, (part, _) in zip(some, parts, strict=True)
+            ],
+            np.int64,
+        )
+        of = np.repeat(np.arange(len(some)), [len(at) for _, at in parts])
+        first = np.concatenate([part.store.starts[at] for part, at in parts]).astype(np.int64)
+        end = np.concatenate([part.store.starts[at + 1] for part, at in parts]).astype(np.int64)
+        span, places = compared(where, of, first, end, self.values)
+        owner = of[span]
+        if len(of) > len(some):
+            order = np.lexsort((places, owner))
+            owner, places = owner[order], places[order]
+        cuts = np.searchsorted(owner, np.arange(len(some) + 1)).tolist()
+        return [
+            (sub.rows, places[start:stop])
+            for sub, start, stop in zip(some, cuts, cuts[1:], strict=False)
+            if stop > start
+        ]
 
 
 def _among(col: pa.Array, places: np.ndarray, values: pa.Array) -> np.ndarray:
@@ -198,6 +260,7 @@ def _among(col: pa.Array, places: np.ndarray, values: pa.Array) -> np.ndarray:
 def ready() -> None:
     """Have the kernels compiled or loaded now."""
     Buckets.ready()
+    probing_ready()
     ring, rows = (
         Ring(),
         Batch(np.zeros(1, np.int64), None, None, (np.zeros(1, np.int64),), (pa.array([1]),)),

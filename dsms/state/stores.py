@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+from numba import carray, njit
 
 from dsms.state.columns import numpy_values
+from dsms.state.probing import pointer
 
 BITS = 12
 BUCKETS = 1 << BITS  # more cost as much room as they save rows to compare
@@ -30,31 +31,53 @@ def _of_words(words, out):
 
 
 @njit(cache=True, nogil=True)
-def _word(octets, at):
-    """Eight octets as a word."""
-    word = np.uint64(0)
-    for k in range(8):
-        word |= np.uint64(octets[at + k]) << np.uint64(8 * k)
-    return word
+def _word(address):
+    """The eight octets that begin there, as a word (anywhere: processors of today load it so)."""
+    return carray(pointer(address), (1,), np.uint64)[0]
 
 
 @njit(cache=True, nogil=True)
-def _of_texts(offsets, octets, out):
+def _of_texts(offsets, address, out):
+    octets = carray(pointer(address), (1,), np.uint8)
     for i in range(len(out)):
-        at, end = offsets[i], offsets[i + 1]
+        at, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
         h = np.uint64(end - at)
         if end - at >= 8:
             while at + 8 < end:
-                h = (h ^ _word(octets, at)) * _FACTOR
+                h = (h ^ _word(address + at)) * _FACTOR
                 h ^= h >> np.uint64(29)
                 at += 8
-            word = _word(octets, end - 8)  # perhaps some octets again
+            word = _word(address + end - 8)  # perhaps some octets again
         else:
             word = np.uint64(0)
             for k in range(at, end):
                 word = (word << np.uint64(8)) | np.uint64(octets[k])
         h = (h ^ word) * _FACTOR
         out[i] = ((h ^ (h >> np.uint64(29))) * _FACTOR) >> _SHIFT
+
+
+@njit(cache=True, nogil=True)
+def _sort_many(found, below, present, starts, places):
+    """As `_sort_out`, where most buckets have rows: these come in ascending order."""
+    below[:] = 0
+    for i in range(len(found)):
+        below[found[i]] += 1
+    n = start = 0
+    for bucket in range(len(below)):
+        rows = below[bucket]
+        below[bucket] = start
+        if rows:
+            present[n] = bucket
+            starts[n] = start
+            n += 1
+        start += rows
+    starts[n] = start
+    for i in range(len(found)):
+        at = below[found[i]]
+        places[at] = i
+        below[found[i]] = at + 1
+    below[:] = -1
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -87,6 +110,16 @@ def _sort_out(found, slot, present, starts, places):
     return n
 
 
+@njit(cache=True, nogil=True)
+def _gather(places, starts, at, out):
+    """The places of the rows of those buckets."""
+    n = 0
+    for k in range(len(at)):
+        for i in range(starts[at[k]], starts[at[k] + 1]):
+            out[n] = places[i]
+            n += 1
+
+
 def buckets_of(col: pa.Array) -> np.ndarray:
     """The bucket of each value, uint16[n]; arbitrary where NULL.  The type is INT, TIMESTAMP,
     INTERVAL, DECIMAL, STRING or BYTES in its physical form."""
@@ -103,7 +136,7 @@ def buckets_of(col: pa.Array) -> np.ndarray:
     else:
         _, offsets, octets = col.buffers()
         ends = np.frombuffer(offsets, np.int32)[col.offset : col.offset + len(col) + 1]
-        _of_texts(ends, np.frombuffer(octets or b"", np.uint8), out)
+        _of_texts(ends, 0 if octets is None else octets.address, out)
     return out
 
 
@@ -111,7 +144,7 @@ def buckets_of(col: pa.Array) -> np.ndarray:
 class Buckets:
     """n rows in d buckets.
 
-    present  uint16[d]: the buckets, in the order in which they came
+    present  uint16[d]: the buckets
     starts   int32[d + 1]: where the rows of each begin in `places`
     places   uint16 or int32[n]: the rows, bucket after bucket, ascending in each
     """
@@ -131,12 +164,24 @@ class Buckets:
     def _sorted_out(cls, found: np.ndarray, slot: np.ndarray, places: np.ndarray) -> Buckets:
         most = min(len(found), BUCKETS)
         present, starts = np.empty(most, np.uint16), np.empty(most + 1, np.int32)
-        d = _sort_out(found, slot, present, starts, places)
+        sort = _sort_out if len(found) < BUCKETS else _sort_many
+        d = sort(found, slot, present, starts, places)
         return cls(present[:d].copy(), starts[: d + 1].copy(), places)
 
     def rows(self, at: int) -> np.ndarray:
         """The rows of the `at`-th bucket."""
         return self.places[self.starts[at] : self.starts[at + 1]]
+
+    def rows_of(self, at: np.ndarray) -> np.ndarray:
+        """The rows of some buckets, int64, ascending."""
+        out = np.empty(self.counted(at), np.int64)
+        _gather(self.places, self.starts, at, out)
+        out.sort()
+        return out
+
+    def counted(self, at: np.ndarray) -> int:
+        """How many rows those buckets have."""
+        return int((self.starts[at + 1] - self.starts[at]).sum())
 
     @property
     def nbytes(self) -> int:
@@ -149,4 +194,6 @@ class Buckets:
         for col in (pa.array([1]), pa.array(["a"])):
             found = buckets_of(col)
             for width in (np.uint16, np.int32):
-                cls._sorted_out(found, slot, np.empty(1, width))
+                cls._sorted_out(found, slot, np.empty(1, width)).rows_of(np.zeros(1, np.int64))
+                many = np.zeros(BUCKETS, np.uint16)
+                cls._sorted_out(many, slot, np.empty(BUCKETS, width))
