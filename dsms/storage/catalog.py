@@ -315,9 +315,8 @@ class CatalogStore:
         try:
             yield
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError) as err:
-            raise InternalError(
-                "DS920", f"wrong use of the catalog {self.path}: {err}; please report this"
-            ) from err
+            what = f"wrong use of the catalog {self.path}: {err}; please report this"
+            raise InternalError("DS920", what) from err
         except sqlite3.OperationalError as err:
             if "locked" in str(err):
                 hint = "stop the other dsms, or give this one its own data directory"
@@ -339,9 +338,8 @@ class CatalogStore:
             RecursionError,
         ) as err:
             hint = "restore it from a backup, or move it away to start with an empty catalog"
-            raise UsageError(
-                "DS541", f"the catalog {self.path} is damaged: {err}", hint=hint
-            ) from None
+            what = f"the catalog {self.path} is damaged: {err}"
+            raise UsageError("DS541", what, hint=hint) from None
 
 
 def _memory() -> sqlite3.Connection:
