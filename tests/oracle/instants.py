@@ -3,15 +3,15 @@ tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
 from tests.oracle.facts import Change, Row
-from tests.oracle.slides import appends_at_boundaries
+from tests.oracle.slides import slide_of
 
 
 def instants(
@@ -19,11 +19,11 @@ def instants(
     streams: Mapping[str, Sequence[Row]],
     tables: Mapping[str, Sequence[Change]],
     ages: Mapping[str, int] = MappingProxyType({}),
-    bounds: Sequence[int] = (),
+    bounds: Callable[[Slide], Sequence[int]] = lambda _: (),
 ) -> set[int]:
     """Every instant at which the answer of `node` can differ from that of the instant before; more
     do no harm.  `ages`: how old rows are when they are seen, of streams where that matters;
-    `bounds`: the boundaries of a periodic query, at which blocks append."""
+    `bounds`: the boundaries of a SLIDE in a periodic query, at which blocks append."""
     match node:
         case lp.StreamScan():
             name = node.stream.name
@@ -36,8 +36,9 @@ def instants(
             return instants(node.child, streams, tables, ages, bounds)
         case lp.Values():
             return {ALWAYS}
-        case lp.Append() if appends_at_boundaries(node.child):
-            return instants(node.child, streams, tables, ages, bounds) | {b - 1 for b in bounds}
+        case lp.Append() if (slide := slide_of(node.child)) is not None:
+            own = {b - 1 for b in bounds(slide)}
+            return instants(node.child, streams, tables, ages, bounds) | own
         case _:
             below = (instants(child, streams, tables, ages, bounds) for child in lp.children(node))
             return {ALWAYS}.union(*below)

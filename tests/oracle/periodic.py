@@ -89,7 +89,8 @@ class Periodic:
             firsts = [row.ts for rows in read.values() for row in rows if row.ts <= upto]
             begun = max(registered, min(firsts)) if firsts else upto + 1
             bounds = all_boundaries(output.slide, begun, upto + 1)
-            found = instants(self.core, read, given, ages or {}, bounds)
+            beats = Beats(bounds, output.restore, output.slide, begun, upto + 1)
+            found = instants(self.core, read, given, ages or {}, beats.of)
             if changes_at_boundaries(self.core):
                 found |= {b - 1 for b in bounds}
                 for slide in slides_of(self.core):
