@@ -25,6 +25,7 @@ from tests.generate.periodic import (
     stamped_stories,
 )
 from tests.stories import text
+from tests.stories.compare import same_lines
 from tests.stories.model import Story
 from tests.stories.play import Way, play
 from tests.test_periodic_equivalence import SEEDS, check, ways
@@ -113,7 +114,8 @@ def test_every_is_the_slide_of_all_windows(story: Story) -> None:
     again = replace(story, sections=sections)
     way = Way()
     one, two = play(story, declared, way), play(again, text.resolve(again), way)
-    assert one.pushes == two.pushes and one.progress == two.progress
+    assert same_lines(one.pushes["q"], two.pushes["q"], False)
+    assert one.progress == two.progress
 
 
 # ---------------------------------------------------------------- what was hardly meant
