@@ -126,6 +126,7 @@ CODES: dict[str, str] = {
     "DS440": "rows that are to replace those of their keys, for what has no keys",
     "DS442": "a stream that can't be reopened",
     "DS443": "rows give a value for a column that is computed",
+    "DS445": "SHOW CREATE of an object of which one sees a part alone",
     # rows that come in
     "DS501": "rows have a column that the stream has not",
     "DS502": "rows lack a column that can't be NULL",

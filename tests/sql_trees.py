@@ -359,6 +359,8 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Drop, st.sampled_from(list(ast.ObjectKind)), idents, _bool),
         st.builds(ast.Describe, idents, _optional(st.sampled_from(list(ast.ObjectKind)))),
         st.builds(ast.Show, st.sampled_from(list(ast.ShowKind))),
+        st.builds(ast.ShowCreate, st.sampled_from(list(ast.MadeKind)), idents),
+        st.just(ast.ShowCreate()),
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),
         st.builds(ast.Lookup, idents),
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),

@@ -104,7 +104,7 @@ def _explained(
     match statement.target:
         case ast.Ident() as name:
             running = registered(runtime, name, catalog)
-            _check_shown(runtime, name, running, catalog)
+            check_shown(runtime, name, running, catalog)
             phys, live = running.phys, running.live() if statement.analyze else None
             into = running.definition.feeds
             more = _more(runtime, running)
@@ -162,7 +162,7 @@ def _planned(runtime: Runtime, found: _Bound) -> tuple[Phys, list[str]]:
     return periodic.phys, lines
 
 
-def _check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog: Catalog) -> None:
+def check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog: Catalog) -> None:
     """The plan of a query holds what its creator may see of what it reads: that is shown to those
     who may grant it."""
     if catalog.sees_late(running.reads):

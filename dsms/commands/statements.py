@@ -19,6 +19,7 @@ from dsms.commands import (
     sessions,
     settings,
     show,
+    show_create,
 )
 from dsms.commands.add_column import add_column
 from dsms.commands.planning import is_big
@@ -256,6 +257,8 @@ def run(
             )
         case ast.Show():
             return show.show(runtime, statement, catalog, caller)
+        case ast.ShowCreate():
+            return show_create.show_create(runtime, statement, catalog)
         case ast.Describe():
             return show.describe(statement, catalog)
         case ast.Set():

@@ -54,6 +54,8 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (Need(None, statement.name),)
         case ast.Show():
             return _shown(statement.what)
+        case ast.ShowCreate():
+            return _read_back(statement)
         case ast.Insert(conflict=conflict):
             seen = conflict is not None and bool(conflict.assignments)  # as UPDATE does
             return (
@@ -105,6 +107,18 @@ def _explained(target: ast.SelectStatement | ast.CreateQuery | ast.Ident) -> tup
             return (Need(Right.ADMIN, target.name), *_reads(target.query))
         case ast.SelectStatement() | ast.CreateQuery():
             return _reads(target.query)
+
+
+def _read_back(statement: ast.ShowCreate) -> tuple[Need, ...]:
+    match statement.kind:
+        case None:
+            return ADMINISTER
+        case ast.MadeKind.QUERY:  # as of EXPLAIN QUERY; the rest is judged by `show_create`
+            return (Need(Right.ADMIN, statement.name),)
+        case ast.MadeKind.STREAM | ast.MadeKind.TABLE:
+            return (Need(None, statement.name),)
+        case ast.MadeKind.ROLE:
+            return ()  # those that one has oneself
 
 
 def _shown(what: ShowKind) -> tuple[Need, ...]:

@@ -52,6 +52,7 @@ from dsms.sql.nodes.expressions import (
     TimestampLit,
     When,
 )
+from dsms.sql.nodes.inspections import MadeKind, ShowCreate
 from dsms.sql.nodes.queries import (
     Exists,
     FromItem,
@@ -137,6 +138,7 @@ AnyStatement = (
     | Drop
     | Describe
     | Show
+    | ShowCreate
     | Insert
     | Update
     | Delete
@@ -220,6 +222,7 @@ __all__ = [
     "Late",
     "Like",
     "Lookup",
+    "MadeKind",
     "Mask",
     "Negate",
     "Node",
@@ -251,6 +254,7 @@ __all__ = [
     "SetOp",
     "SetOpKind",
     "Show",
+    "ShowCreate",
     "ShowKind",
     "Slide",
     "StarItem",

@@ -249,6 +249,10 @@ def _statement(node: ast.Statement) -> str:
         case ast.Show(shown, like, of):
             whose = f" FOR {name(of)}" if of is not None else ""
             return f"SHOW {shown}{whose}" + (f" LIKE {string(like)}" if like is not None else "")
+        case ast.ShowCreate(None, _):
+            return "SHOW CREATE ALL"
+        case ast.ShowCreate(made, ast.Ident() as what):
+            return f"SHOW CREATE {made} {name(what)}"
         case ast.Explain():
             return _explain(node)
         case ast.Set(option):

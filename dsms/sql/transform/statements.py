@@ -13,6 +13,7 @@ from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 from dsms.sql.transform.alterations import Alterations
+from dsms.sql.transform.inspections import Inspections
 from dsms.sql.transform.queries import Queries, once
 from dsms.sql.transform.rights import Rights
 from dsms.sql.transform.rules import (
@@ -294,7 +295,7 @@ class Definitions(Options):
         return _query(pos, absent, name, query, clauses, into)
 
 
-class Statements(Definitions, Alterations, Rights):
+class Statements(Definitions, Alterations, Rights, Inspections):
     """All rules of the grammar."""
 
     @rule

@@ -12,7 +12,9 @@ from dsms.sql import ast
 from dsms_server.account import Account
 from dsms_server.audit.trail import OK, Trail
 
-_READS = ast.SelectStatement | ast.Show | ast.Describe | ast.Explain | ast.Lookup
+_READS = (
+    ast.SelectStatement | ast.Show | ast.ShowCreate | ast.Describe | ast.Explain | ast.Lookup
+)  # a list
 _RIGHTS = (
     ast.CreateUser | ast.AlterUser | ast.AlterQuota | ast.DropUser | ast.CreateRole | ast.DropRole
     | ast.Grant | ast.Revoke | ast.GrantRole | ast.RevokeRole

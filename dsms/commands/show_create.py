@@ -1,0 +1,188 @@
+"""SHOW CREATE: the statements that make again what is declared.
+
+What is shown of an object is all of it or nothing: a definition without what the asker does not see
+would make something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsms.api import Rows
+from dsms.commands.explain import check_shown, registered
+from dsms.commands.rows import as_rows
+from dsms.commands.show_create_rights import (
+    Line,
+    grants,
+    known_role,
+    memberships,
+    role_line,
+    user_line,
+)
+from dsms.errors import UsageError
+from dsms.rights.seen import seen
+from dsms.running.runtime import Runtime
+from dsms.sql import ast
+from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.declared import declaration, named_in
+from dsms.sql.printer import to_sql
+from dsms.sql.suggest import hint, listed
+from dsms.sql.types import STRING
+
+Object = StreamDef | TableDef | QueryDef
+
+
+def show_create(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Rows:
+    """One line: kind, name and the statement that makes it again; of ALL one for each thing, in an
+    order in which they can be made.  Raises DS401, DS445, DS670, DS671."""
+    lines = list(_lines(runtime, statement, catalog))
+    columns = zip(*lines, strict=True) if lines else ((), (), ())
+    names = ("kind", "name", "statement")
+    return as_rows([(n, STRING, list(c)) for n, c in zip(names, columns, strict=True)])
+
+
+def _lines(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Iterator[Line]:
+    match statement.kind, statement.name:
+        case ast.MadeKind.ROLE, ast.Ident() as name:
+            yield role_line(known_role(runtime.rights, name, catalog))
+        case ast.MadeKind(), ast.Ident() as name:
+            yield _object(runtime, statement.kind, name, catalog)
+        case _:
+            yield from _all(runtime, catalog)
+
+
+# ---------------------------------------------------------------- one object
+
+
+def _object(runtime: Runtime, kind: ast.MadeKind, name: ast.Ident, catalog: Catalog) -> Line:
+    found = catalog.find(name.text, name.quoted)
+    if found is None or _kind(found) != kind.lower():
+        kinds = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}
+        names = [d.name for d in kinds[kind.lower()].values()]  # type: ignore[attr-defined]
+        message = f"there is no {kind.lower()} {name.text}"
+        near = hint(name.text, names)
+        raise UsageError("DS401", message, name.pos.line, name.pos.column, near)
+    if isinstance(found, QueryDef):
+        check_shown(runtime, name, registered(runtime, name, catalog), catalog)
+        found = _derived(runtime.catalog, found) or found
+    if isinstance(found, StreamDef) and found.derived is not None:
+        _check_feeder(runtime, found, name, catalog)
+    if not isinstance(found, QueryDef):
+        _check_whole(found, name, catalog)
+    return _line(found)
+
+
+def _derived(catalog: Catalog, query: QueryDef) -> StreamDef | None:
+    """The derived stream that the query was made with."""
+    stream = catalog.streams.get(Catalog.key(query.feeds or ""))
+    return stream if stream is not None and stream.derived == query.name else None
+
+
+def _check_feeder(runtime: Runtime, found: StreamDef, name: ast.Ident, catalog: Catalog) -> None:
+    """The query of a derived stream is shown to those to whom it would be shown by itself."""
+    key = Catalog.key(found.derived or "")
+    if key not in catalog.queries or not runtime.rights.owns(catalog.user, key):
+        raise _in_part(found, name, f"the query that feeds {found.name} is not for all")
+    check_shown(runtime, name, runtime.queries[key], catalog)
+
+
+def _check_whole(found: StreamDef | TableDef, name: ast.Ident, catalog: Catalog) -> None:
+    late = found.late_into if isinstance(found, StreamDef) else None
+    whole = catalog.columns(found) == found.schema and not catalog.seen_after(found)
+    if not whole or (late is not None and catalog.find(late) is None):
+        raise _in_part(found, name, f"{catalog.user} sees {found.name} in part alone")
+
+
+def _in_part(found: StreamDef | TableDef, name: ast.Ident, message: str) -> UsageError:
+    hint = f"DESCRIBE {found.name} tells what there is to see"
+    return UsageError("DS445", message, name.pos.line, name.pos.column, hint)
+
+
+def _line(found: Object) -> Line:
+    return _kind(found), found.name, to_sql(declaration(found))
+
+
+def _kind(found: Object) -> str:
+    match found:
+        case StreamDef():
+            return "stream"
+        case TableDef():
+            return "table"
+        case QueryDef():
+            return "query"
+
+
+# ---------------------------------------------------------------- everything
+
+
+def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
+    """Roles, users, what is declared (each behind what it reads), grants.  As a comment: what
+    would read more if somebody else made it, and what needs that."""
+    rights = runtime.rights
+    yield from map(role_line, rights.roles.values())
+    yield from map(user_line, rights.users.values())
+    yield from memberships(rights)
+    left_out: set[str] = set()
+    for found in _in_order(runtime.catalog):
+        why = _why_not(runtime, found, left_out)
+        if why is not None:
+            left_out.update(_keys(found))
+        yield _line(found) if why is None else _comment(_line(found), why)
+    for key, line in grants(rights, runtime.catalog):
+        yield _comment(line) if key in left_out else line
+
+
+def _keys(found: Object) -> set[str]:
+    """The key of an object, and that of the query which a derived stream is made with."""
+    derived = found.derived if isinstance(found, StreamDef) else None
+    return {Catalog.key(name) for name in (found.name, derived) if name is not None}
+
+
+def _in_order(catalog: Catalog) -> Iterator[Object]:
+    """What is declared, each behind what it names."""
+    found: dict[str, Object] = {**catalog.streams, **catalog.tables, **catalog.queries}
+    done: set[str] = set()
+
+    def made(key: str) -> Iterator[Object]:
+        if key in done or key not in found:
+            return
+        done.add(key)
+        for other in sorted(map(Catalog.key, named_in(declaration(found[key])))):
+            yield from made(other)
+        yield found[key]
+
+    for key, one in found.items():
+        if not (isinstance(one, QueryDef) and _derived(catalog, one)):
+            yield from made(key)
+
+
+def _why_not(runtime: Runtime, found: Object, left_out: set[str]) -> str | None:
+    """Why an administrator can't make it again as it is; None: he can."""
+    needed = sorted(left_out.intersection(map(Catalog.key, named_in(declaration(found)))))
+    if needed:
+        return f"{_kind(found)} {found.name} needs {listed(needed)}:"
+    owner = _owner_in_part(runtime, found)
+    if owner is None:
+        return None
+    whose = f"{_kind(found)} {found.name} is {owner}'s, who sees a part of what it reads"
+    return f"{whose}; {owner} can make it:"
+
+
+def _owner_in_part(runtime: Runtime, found: Object) -> str | None:
+    """Who made the query, if it shows him less than it would show to an administrator."""
+    name = found.derived if isinstance(found, StreamDef) else found.name
+    running = None if name is None else runtime.queries.get(Catalog.key(name))
+    owner = None if running is None else runtime.rights.owners.get(Catalog.key(running.name))
+    if running is None or owner is None:
+        return None
+    reads = {*running.reads, *running.tables}
+    late = seen(runtime.catalog, runtime.rights, owner).sees_late(running.reads)
+    part = late or any(runtime.rights.views(owner, key) is not None for key in reads)
+    holder = runtime.rights.holder(owner)
+    return (owner if holder is None else holder.name) if part else None
+
+
+def _comment(line: Line, why: str | None = None) -> Line:
+    """The statement as lines of comments, whatever its strings hold."""
+    kind, name, text = line
+    return kind, name, "-- " + "\n".join(filter(None, (why, text))).replace("\n", "\n-- ")

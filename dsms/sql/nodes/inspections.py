@@ -1,0 +1,24 @@
+"""Statements that read definitions back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dsms.sql.nodes.base import Ident
+from dsms.sql.nodes.statements import Statement
+
+
+class MadeKind(StrEnum):
+    STREAM = "STREAM"
+    TABLE = "TABLE"
+    QUERY = "QUERY"
+    ROLE = "ROLE"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate(Statement):
+    """``SHOW CREATE STREAM|TABLE|QUERY|ROLE name``, or ``SHOW CREATE ALL``: both None."""
+
+    kind: MadeKind | None = None
+    name: Ident | None = None
