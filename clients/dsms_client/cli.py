@@ -15,6 +15,8 @@ COMMANDS = {
     "replay": "send the rows of a file at the pace of their timestamps",
     "subscribe": "write the changes of a query to stdout or a file",
     "warmup": "compile the kernels now, so that nobody waits for them later",
+    "dump": "write down what is declared, as statements",
+    "restore": "run what dump has written",
     "doctor": "check this installation",
     "rekey": "encrypt a data directory, or change its key",
     "archive": "look into archives, update, search and export them (Spark)",

@@ -6,7 +6,9 @@ for the user, and marks of direction that make a line read otherwise than it is.
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 from typing import TextIO
 
 # C0, DEL and C1; marks of direction and isolates; line and paragraph separators; halves of pairs;
@@ -36,3 +38,12 @@ def for_screen(text: str, out: TextIO) -> str:
 def _escaped(character: str) -> str:
     code = ord(character)
     return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def write_utf8() -> None:
+    """Data is UTF-8 whatever the locale says; on a terminal, what it can't show is replaced."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        on_screen = sys.stdout.isatty()
+        sys.stdout.reconfigure(
+            encoding=None if on_screen else "utf-8", errors="replace" if on_screen else "strict"
+        )

@@ -19,7 +19,6 @@ exit codes: 0 fine, 1 a statement failed, 2 wrong usage or no server
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from pathlib import Path
@@ -31,6 +30,7 @@ from dsms_client.line import Line
 from dsms_client.shell.meta import Quit
 from dsms_client.shell.runner import Runner
 from dsms_client.shell.show import FORMATS
+from dsms_client.visible import write_utf8
 
 if TYPE_CHECKING:
     from dsms_client.sync import Client
@@ -101,15 +101,6 @@ def run(args: argparse.Namespace) -> int:
     return _run(args, scripts)
 
 
-def _write_utf8() -> None:
-    """Data is UTF-8 whatever the locale says; on a terminal, what it can't show is replaced."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        on_screen = sys.stdout.isatty()
-        sys.stdout.reconfigure(
-            encoding=None if on_screen else "utf-8", errors="replace" if on_screen else "strict"
-        )
-
-
 def _scripts(args: argparse.Namespace) -> list[str] | None:
     """The texts to run, or None for the prompt."""
     if args.sql is not None:
@@ -127,7 +118,7 @@ def _run(args: argparse.Namespace, scripts: list[str] | None) -> int:
             args, data="rows", reconnect_seconds=patience, on_link=line.changed
         )
 
-    _write_utf8()
+    write_utf8()
     runner = Runner(connect, args.format)
     runner.timing = args.timing
     with runner.client:
