@@ -126,6 +126,28 @@ def test_all_comes_behind_what_it_needs():
     assert everything(made) == everything(engine)
 
 
+def test_queries_come_behind_those_whose_answers_they_read():
+    engine = Engine()
+    engine.execute(
+        f"CREATE STREAM s ({STREAM}) TIMESTAMP BY t; CREATE QUERY z AS SELECT k FROM s [NOW]; "
+        "CREATE STREAM d TIMESTAMP BY at AS SELECT Istream(k) FROM z; "
+        "CREATE QUERY a AS SELECT k, COUNT(*) AS n FROM z GROUP BY k; DROP QUERY a; "
+        "CREATE QUERY b AS SELECT DISTINCT k FROM z; CREATE QUERY a AS SELECT k FROM b; "
+        "CREATE QUERY c AS SELECT k FROM Istream(b) [RANGE 5 s]"
+    )
+    made = again(engine)
+    assert definitions(made) == definitions(engine)
+    assert everything(made) == everything(engine)
+
+
+def test_who_reads_the_answer_of_another_makes_his_query_himself_only_where_he_sees_a_part():
+    engine = declared()
+    engine.execute("GRANT CREATE ON ALL TO alice; GRANT SELECT ON q TO alice")
+    engine.execute("CREATE QUERY mine AS SELECT k FROM q", user="alice")
+    said = {line["name"]: line["statement"] for line in everything(engine)}
+    assert said["mine"] == "CREATE QUERY mine AS SELECT k FROM q"
+
+
 def test_users_roles_and_grants_come_again_without_secrets():
     engine = declared()
     engine.execute(

@@ -198,7 +198,7 @@ def _check_read(
     for read in names:
         running = runtime.queries[Catalog.key(read)]
         place = ast.Ident(read, True, pos=statement.pos)
-        _check_shown(runtime, place, running, catalog)
+        check_shown(runtime, place, running, catalog)
         names += [n for n in running.definition.over if n not in names]
 
 

@@ -24,7 +24,7 @@ from dsms.rights.seen import seen
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
-from dsms.sql.declared import declaration, named_in
+from dsms.sql.declared import declaration, named_in, read_by
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 from dsms.sql.types import STRING
@@ -139,21 +139,22 @@ def _keys(found: Object) -> set[str]:
 
 
 def _in_order(catalog: Catalog) -> Iterator[Object]:
-    """What is declared, each behind what it names."""
-    found: dict[str, Object] = {**catalog.streams, **catalog.tables, **catalog.queries}
+    """What is declared, each behind what it names; queries of derived streams as those."""
+    queries = {k: _derived(catalog, q) or q for k, q in catalog.queries.items()}
+    found: dict[str, Object] = {**catalog.streams, **catalog.tables, **queries}
     done: set[str] = set()
 
     def made(key: str) -> Iterator[Object]:
-        if key in done or key not in found:
+        one = found.get(key)
+        if one is None or one.name in done:
             return
-        done.add(key)
-        for other in sorted(map(Catalog.key, named_in(declaration(found[key])))):
+        done.add(one.name)
+        for other in sorted(map(Catalog.key, named_in(declaration(one)))):
             yield from made(other)
-        yield found[key]
+        yield one
 
-    for key, one in found.items():
-        if not (isinstance(one, QueryDef) and _derived(catalog, one)):
-            yield from made(key)
+    for key in found:
+        yield from made(key)
 
 
 def _why_not(runtime: Runtime, found: Object, left_out: set[str]) -> str | None:
@@ -175,7 +176,7 @@ def _owner_in_part(runtime: Runtime, found: Object) -> str | None:
     owner = None if running is None else runtime.rights.owners.get(Catalog.key(running.name))
     if running is None or owner is None:
         return None
-    reads = {*running.reads, *running.tables}
+    reads = map(Catalog.key, read_by(declaration(found)))
     late = seen(runtime.catalog, runtime.rights, owner).sees_late(running.reads)
     part = late or any(runtime.rights.views(owner, key) is not None for key in reads)
     holder = runtime.rights.holder(owner)

@@ -28,10 +28,15 @@ def declaration(found: StreamDef | TableDef | QueryDef) -> Declaration:
     return replace(said, **changes)
 
 
+def read_by(said: Declaration) -> set[str]:
+    """The names of what stands in FROM, at whatever depth, as they are spelled there."""
+    return {part.name.text for part in ast.walk(said) if isinstance(part, ast.TableRef)}
+
+
 def named_in(said: Declaration) -> set[str]:
-    """The names of what must be there before: what stands in FROM, at whatever depth, where late
-    rows go, and what a query feeds; as they are spelled there."""
-    found = {part.name.text for part in ast.walk(said) if isinstance(part, ast.TableRef)}
+    """The names of what must be there before: what is read, where late rows go, and what a query
+    feeds."""
+    found = read_by(said)
     match said:
         case ast.CreateStream(late=ast.Late(into=ast.Ident(text))):
             found.add(text)
