@@ -226,6 +226,14 @@ class AsyncClient:
             sub._broken(problem)
         self._subs.clear()
 
+    @property
+    def about(self) -> str:
+        """Where it is connected to, and as whom, in a line for people."""
+        who = self._shown.get("user") or ("whose token was shown" if self._shown else "nobody")
+        how = "encrypted (TLS)" if self._tls else "not encrypted"
+        state = "connected" if self._link is not None else "not connected"
+        return f"{state} to {self.host}:{self.port}, {how}, as {who}; writer {self.name}"
+
     # -- messages ----------------------------------------------------------------------------------
 
     def _receive(self, message: dict[str, Any]) -> None:

@@ -54,6 +54,11 @@ class Client:
             self._run(self._client.close())
             self._stop()
 
+    @property
+    def about(self) -> str:
+        """Where it is connected to, and as whom, in a line for people."""
+        return self._client.about
+
     def execute(self, sql: str) -> list[Result]:
         """Run one or more statements; a result for each.  See AsyncClient.execute."""
         return self._run(self._client.execute(sql))

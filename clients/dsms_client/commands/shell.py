@@ -7,6 +7,7 @@ examples:
   dsms shell -c '\\subscribe q'             # the answers of query q as they come, + in, - out, > periodic, . nothing
   dsms shell -f declare.sql --format json
   dsms shell --embedded -c "SELECT 1"      # an engine of its own, no server needed
+  dsms shell -c '\\?'                       # commands: files, editor, variables, copies of answers
 
 csv and json are data: `dsms load` reads them back to equal rows.  There a second column called k is
 k_1.  If the server is gone, the shell says so and waits for it: in scripts 30 s (or --wait, if that

@@ -98,16 +98,16 @@ class ShellCompleter(Completer):
         return []
 
     def _meta(self, before: str) -> list[tuple[str, str]]:
-        from dsms_client.shell.meta import COMMANDS
+        from dsms_client.shell.meta import COMMANDS, TEXTS
 
         command, space, _ = before.lstrip().partition(" ")
         if not space:
-            return [(c, "command") for c in COMMANDS]
+            return [(c, "command") for c in (*COMMANDS, *TEXTS)]
         if command in ("\\subscribe", "\\s"):
             return [(q, "query") for q in self._known().get("queries", {})]
         if command == "\\format":
             return [(f, "format") for f in FORMATS]
-        if command == "\\d":
+        if command in ("\\d", "\\d+", "\\copy"):
             return [(n, kind) for kind, named in self._known().items() for n in named]
         return []
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from dsms.errors import DsmsError
+from dsms_client import literals
 from dsms_client.protocol import nearest
-from dsms_client.shell import live, show
+from dsms_client.shell import live, outside, show, variables
 from dsms_client.shell.live import Screen
 from dsms_client.shell.statements import Statement
 
@@ -17,12 +19,24 @@ DEEPEST = 16  # files that include files
 HELP = {
     "\\d [name]": "what is declared, when queries are answered and how; the columns of one "
     "stream, table or query",
+    "\\d+ name": "also the statement that makes it again, and how a query does",
+    "\\l [pattern]": "streams, tables and queries, and how they do",
     "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
     "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s "
     "unsaid; Ctrl-C leaves",
     "\\timing [on|off]": "say how long statements take",
     "\\format [name]": "how rows are shown: table, csv, json, vertical",
+    "\\x": "a line per value (vertical), or a table again",
+    "\\limit [n|all]": "show at most n rows of a table, and how many more there are; unsaid 1000 "
+    "at the prompt, all in scripts",
     "\\i file": "run a file of statements",
+    "\\o [file]": "what is shown goes to the file; without one, here again",
+    "\\e [file]": "edit the last statement, or a file, in $EDITOR, and run it",
+    "\\copy x to 'file' [form]": "(SELECT ...), or all of a table, as csv, json or parquet",
+    "\\set [name value]": "from now on :name in statements is the value, :'name' that as a string",
+    "\\unset name": "forget that",
+    "\\! command": "run a command of the system",
+    "\\conninfo": "which server this is, and as whom",
     "\\?": "this list (also help)",
     "\\q": "leave (also exit, quit, Ctrl-D)",
 }
@@ -40,6 +54,9 @@ class Shell(Screen, Protocol):
     last: str | None
     problem: DsmsError | None
     depth: int
+    target: TextIO | None
+    most: int | None
+    variables: dict[str, str]
 
     def complain(self, line: str) -> None: ...
 
@@ -54,13 +71,17 @@ class Shell(Screen, Protocol):
 
 def run(runner: Shell, line: str) -> bool:
     """Run one backslash command; True if it went well.  Raises Quit."""
+    raw = _RAW.match(line.strip())
     word, *rest = line.strip().rstrip(";").split()
     command = COMMANDS.get(word)
-    if command is None:
+    if command is None and raw is None:
         hint = nearest(word, COMMANDS) or "\\? lists the commands"
         runner.complain(f"unknown command {word}\nHINT: {hint}")
         return False
     try:
+        if raw is not None:
+            return TEXTS[raw["word"]](runner, raw["rest"].strip())
+        assert command is not None
         return command(runner, rest)
     except DsmsError as problem:
         for text in show.error(problem, ""):
@@ -95,6 +116,60 @@ def _describe(runner: Shell, rest: list[str]) -> bool:
     shown = [(*row[:3], row[3] or "") for row in rows]
     for text in show.render(heads, ("STRING",) * 4, shown, runner.form):
         runner.say(text)
+    return True
+
+
+def _describe_more(runner: Shell, rest: list[str]) -> bool:
+    if not _describe(runner, rest) or not rest:
+        return not rest
+    for kind, named in runner.client.names().items():
+        found = {name.casefold() for name in named}
+        if rest[0].strip('"').casefold() in found:
+            return outside.described(runner, {"queries": "query"}.get(kind, kind[:-1]), rest[0])
+    return True
+
+
+def _list(runner: Shell, rest: list[str]) -> bool:
+    like = f" LIKE {literals.quoted(rest[0])}" if rest else ""
+    shown = (f"SHOW {kind}{like}" for kind in ("STREAMS", "TABLES", "QUERIES"))
+    return all(runner.statement(Statement(text, 1, 1, True)) for text in shown)
+
+
+def _connection(runner: Shell, rest: list[str]) -> bool:
+    runner.say(runner.client.about)
+    return True
+
+
+def _expanded(runner: Shell, rest: list[str]) -> bool:
+    return _format(runner, ["table" if runner.form == "vertical" else "vertical"])
+
+
+def _limit(runner: Shell, rest: list[str]) -> bool:
+    if rest and rest[0] != "all" and not rest[0].isdecimal():
+        runner.complain(f"\\limit takes a number of rows, or all, not {rest[0]}")
+        return False
+    if rest:
+        runner.most = None if rest[0] == "all" else int(rest[0])
+    runner.say("all rows are shown" if runner.most is None else f"{runner.most} rows are shown")
+    return True
+
+
+def _set(runner: Shell, text: str) -> bool:
+    if not text:
+        for name, value in sorted(runner.variables.items()):
+            runner.say(f"{name} = {literals.quoted(value)}")
+        return True
+    name, _, value = text.partition(" ")
+    if not variables.NAME.fullmatch(name):
+        runner.complain(f"{name} can't be a variable: a name is letters, digits and _")
+        return False
+    runner.variables[name] = variables.value_of(value.strip())
+    return True
+
+
+def _unset(runner: Shell, rest: list[str]) -> bool:
+    for name in rest:
+        runner.variables.pop(name, None)
     return True
 
 
@@ -203,4 +278,11 @@ COMMANDS: dict[str, Callable[[Shell, list[str]], bool]] = {
     "\\d": _describe, "\\q": _quit, "\\timing": _timing, "\\format": _format, "\\?": _help,
     "\\h": _help,
     "\\i": _include, "\\watch": _watch, "\\subscribe": _subscribe, "\\s": _subscribe,
+    "\\d+": _describe_more, "\\l": _list, "\\x": _expanded, "\\limit": _limit,
+    "\\o": outside.output, "\\e": outside.edit, "\\unset": _unset, "\\conninfo": _connection,
 }  # a table  # fmt: skip
+# these take the rest of their line as it stands
+TEXTS: dict[str, Callable[[Shell, str], bool]] = {
+    "\\set": _set, "\\copy": outside.copy, "\\!": outside.run_outside,
+}  # a table  # fmt: skip
+_RAW = re.compile(r"(?P<word>\\(?:set|copy)(?=\s|;|$)|\\!)(?P<rest>.*)", re.DOTALL)

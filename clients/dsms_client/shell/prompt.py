@@ -19,12 +19,13 @@ from dsms_client.shell.meta import Quit
 from dsms_client.shell.runner import Runner
 from dsms_client.shell.statements import complete
 
+SHOWN = 1000  # rows of a table, unless \\limit says otherwise
 PROMPT, MORE = "dsms> ", "   -> "
 
 
 def run(runner: Runner) -> int:
     """Read and run until ``\\q`` or Ctrl-D; returns the exit code."""
-    runner.interactive = True
+    runner.interactive, runner.most = True, SHOWN
     completer = ShellCompleter(runner.client)
     runner.changed = completer.forget
     session: PromptSession[str] = PromptSession(

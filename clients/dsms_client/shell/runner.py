@@ -11,7 +11,9 @@ from dsms.errors import DsmsError
 from dsms_client.line import Line
 from dsms_client.results import Done, Result
 from dsms_client.shell import copying, meta, show
+from dsms_client.shell.outside import paged
 from dsms_client.shell.statements import Statement, script
+from dsms_client.shell.variables import filled
 from dsms_client.visible import for_screen, prose
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ class Runner:
         self.last: str | None = None
         self.problem: DsmsError | None = None  # of the last statement
         self.depth = 0  # of files that include files
+        self.target: TextIO | None = None  # where \\o sends what is shown
+        self.most: int | None = None  # rows of a table that are shown
+        self.variables: dict[str, str] = {}
         self.changed: Callable[[], None] = lambda: None  # declarations may have changed
         self._out = out
         self._err = err
@@ -44,7 +49,7 @@ class Runner:
     @property
     def out(self) -> TextIO:
         """Where lines go."""
-        return self._out or sys.stdout
+        return self.target or self._out or sys.stdout
 
     def say(self, line: str = "") -> None:
         print(for_screen(line, self.out), file=self.out)
@@ -64,16 +69,17 @@ class Runner:
     def statement(self, statement: Statement) -> bool:
         """Run one statement and show its result; True if it went well."""
         self.last, self.problem = statement.text, None
+        text = filled(statement.text, self.variables)
         began = time.perf_counter()
         went_well = True
         try:
-            if copying.is_copy(statement.text):
-                results, went_well = [], self._copy(statement.text)
+            if copying.is_copy(text):
+                results, went_well = [], self._copy(text)
             else:
-                results = self.client.execute(statement.text)
+                results = self.client.execute(text)
         except DsmsError as problem:
             self.problem = problem
-            for line in show.error(problem, statement.text, statement.line, statement.column):
+            for line in show.error(problem, text, statement.line, statement.column):
                 self.complain(line)
             return False
         except KeyboardInterrupt:
@@ -110,7 +116,9 @@ class Runner:
             for row in result.rows:  # a drawing, not a table
                 self.say(prose(str(row[0])))
             return
-        for line in show.render(result.columns, result.types, result.rows, self.form):
+        rows, form = result.rows, self.form
+        lines = show.render(result.columns, result.types, rows, form, self.most)
+        for line in paged(lines, self.out) if self.interactive and not self.watching else lines:
             self.say(line)
         if (
             self.form == "table"

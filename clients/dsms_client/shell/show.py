@@ -22,11 +22,18 @@ _RIGHT = ("INT", "FLOAT", "DECIMAL")
 Rows = Sequence[Sequence[Any]]
 
 
-def render(columns: Sequence[str], types: Sequence[str], rows: Rows, form: str) -> Iterator[str]:
-    """The lines that show the rows."""
+def render(
+    columns: Sequence[str], types: Sequence[str], rows: Rows, form: str, most: int | None = None
+) -> Iterator[str]:
+    """The lines that show the rows; of a table, or a line per value, at most so many rows, and how
+    many more there are.  What is data (csv, json) is never cut off."""
+    cut = form in ("table", "vertical") and most is not None and len(rows) > most
     yield from {"table": table, "csv": as_csv, "json": as_json, "vertical": vertical}[form](
-        columns, types, rows
+        columns, types, rows[:most] if cut else rows
     )
+    if cut and most is not None:
+        more = len(rows) - most
+        yield f"… {more:,} more row{'' if more == 1 else 's'} (\\limit all shows them)"
 
 
 def cell(value: Any, sql: str) -> str:
