@@ -60,7 +60,7 @@ class Host:
     def look(self) -> list[str]:
         """What SHOW QUERIES says."""
         self.settled()
-        (shown,) = self.engine.execute("SHOW QUERIES")
+        (shown,) = self.engine.execute("SHOW QUERIES FULL")
         unlike = {"state_bytes", "cost"}  # rows that wait, and what was planned of how many
         columns = [c for c in shown.data.column_names if c not in unlike]  # type: ignore[union-attr]
         return [str(row) for row in shown.data.select(columns).to_pylist()]  # type: ignore[union-attr]

@@ -49,7 +49,7 @@ def code(engine: Engine, text: str, user: str | None = None) -> str:
 
 
 def status(engine: Engine, query: str) -> str:
-    return next(r["status"] for r in rows(engine, "SHOW QUERIES", None) if r["query"] == query)
+    return next(r["status"] for r in rows(engine, "SHOW QUERIES FULL", None) if r["query"] == query)
 
 
 # ---------------------------------------------------------------- who sees them at once
@@ -227,9 +227,9 @@ def test_numbers_of_rows_are_not_for_who_sees_them_late(engine: Engine) -> None:
     assert [line[c] for c in counts] == [None] * 5 and line["complete"] is not None
     (line,) = rows(engine, "SHOW STREAMS", "ann")
     assert None not in [line[c] for c in counts]
-    for line in rows(engine, "SHOW QUERIES", "bob"):
+    for line in rows(engine, "SHOW QUERIES FULL", "bob"):
         assert [line[c] for c in ("state_bytes", "cost", "waiting")] == [None] * 3
-    (line,) = rows(engine, "SHOW QUERIES", "ann")
+    (line,) = rows(engine, "SHOW QUERIES FULL", "ann")
     assert line["state_bytes"] is not None and line["waiting"] == 0
     assert engine.execute("SELECT v FROM s", user="bob")[0].waiting is None
     assert engine.execute("SELECT v FROM s", user="ann")[0].waiting == 0
@@ -259,10 +259,10 @@ def test_young_rows_are_not_felt_by_errors(engine: Engine, text: str) -> None:
     engine.execute(f"CREATE QUERY p AS {text} WITH (on_error = stop)", user="bob")
     fill(engine, 0, 11)
     engine.heartbeat("s", 12 * S - 1)
-    errors = {r["query"]: r["errors"] for r in rows(engine, "SHOW QUERIES", "bob")}
+    errors = {r["query"]: r["errors"] for r in rows(engine, "SHOW QUERIES FULL", "bob")}
     assert errors == {"q": 0, "p": 0} and status(engine, "p") == "running"
     engine.heartbeat("s", 14 * S)
-    assert rows(engine, "SHOW QUERIES LIKE 'q'", "bob")[0]["errors"] > 0
+    assert rows(engine, "SHOW QUERIES FULL LIKE 'q'", "bob")[0]["errors"] > 0
     assert status(engine, "p").startswith("stopped")
 
 
@@ -303,8 +303,8 @@ def test_a_query_says_until_when_its_last_rows_are_missing() -> None:
     for second in range(101, 131):  # young rows say nothing, one by one
         fill(engine, second, second)
         engine.heartbeat("r", second * S)
-        shown.append([r["partial"] for r in rows(engine, "SHOW QUERIES", "bob")])
-        assert [r["partial_until"] for r in rows(engine, "SHOW QUERIES", "bob")] == [None] * 4
+        shown.append([r["partial"] for r in rows(engine, "SHOW QUERIES FULL", "bob")])
+        assert [r["partial_until"] for r in rows(engine, "SHOW QUERIES FULL", "bob")] == [None] * 4
     until = "until more rows are old enough"
     # rows of 81 to 95 s are there; those of up to 99 and 110 s are old enough 5 s later, and in an
     # answer of operators at the boundary behind that

@@ -187,7 +187,9 @@ def test_a_stream_goes_with_those_that_read_its_query() -> None:
 
 def test_it_is_shown_who_reads_whom() -> None:
     made = engine(COUNTS, "CREATE QUERY p AS SELECT a.n FROM q a JOIN q b ON a.n = b.n")
-    lines = {row["query"]: row["reads"] for row in made.execute("SHOW QUERIES")[0].data.to_pylist()}
+    lines = {
+        row["query"]: row["reads"] for row in made.execute("SHOW QUERIES FULL")[0].data.to_pylist()
+    }
     assert lines == {"q": None, "p": "q"}
     notes = {name: asked(made, f"DESCRIBE QUERY {name}")[0][3] for name in "qp"}
     assert notes == {"q": "read by query p", "p": "reads query q"}

@@ -55,7 +55,7 @@ def told(engine: Engine, name: str = "q") -> list[tuple]:
 
 
 def partial_until(engine: Engine, name: str = "q") -> Any:
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     return next(r["partial_until"] for r in shown.data.to_pylist() if r["query"] == name)  # type: ignore[union-attr]
 
 
@@ -167,7 +167,7 @@ def test_a_query_that_fails_on_its_past_is_registered_as_failed() -> None:
     engine.ingest("s", [[2**62, 0], [2**62, S]])
     engine.heartbeat("s", 2 * S)
     created(engine, "SELECT SUM(v) FROM s [RANGE 10 s]")
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     assert isinstance(shown, Rows)
     assert shown.data.to_pylist()[0]["status"].startswith("stopped: DS7")
     assert [line.sign for line in taken(engine.subscribe("q", 0), 0)] == ["!"]
@@ -178,7 +178,7 @@ def test_a_row_of_the_past_that_fails_is_counted_once() -> None:
     engine = engine_with(rows=3)
     created(engine, "SELECT 6 / (v - 2) AS x FROM s [RANGE 10 s]")
     assert sorted(map(repr, snapshot(engine.subscribe("q")))) == ["(-6,)", "(6,)", "(None,)"]
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     assert isinstance(shown, Rows) and shown.data.to_pylist()[0]["errors"] == 1
 
 
@@ -407,7 +407,7 @@ def test_windows_of_rows_say_until_when_they_miss_some(
     for come in range(1, 40):
         row = 24 + come
         engine.ingest("s", [[row, row * 1_000_000]])
-        (shown,) = engine.execute("SHOW QUERIES")
+        (shown,) = engine.execute("SHOW QUERIES FULL")
         left = missing - come
         words = f"until {left} more {'row comes' if left == 1 else 'rows come'}"
         assert shown.data.to_pylist()[0]["partial"] == (words if left > 0 else None)
@@ -422,12 +422,12 @@ def test_what_is_partial_for_ever_is_told_from_what_is_whole() -> None:
         "CREATE QUERY while AS SELECT COUNT(*) FROM s [RANGE 30 s];"
         "CREATE QUERY whole AS SELECT Istream(v) FROM s"
     )
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     assert [r["partial"] for r in shown.data.to_pylist()] == [
         "for ever",
         "until 1970-01-01T00:00:53.999999Z",
         None,
     ]
     engine.heartbeat("s", 60_000_000)
-    (shown,) = engine.execute("SHOW QUERIES LIKE 'while'")
+    (shown,) = engine.execute("SHOW QUERIES FULL LIKE 'while'")
     assert shown.data.to_pylist()[0]["partial"] is None

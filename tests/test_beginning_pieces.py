@@ -115,7 +115,7 @@ def test_others_do_not_know_of_it_before_the_end():
     def between(step):
         if not db.runtime.beginnings:
             return
-        seen.append(len(db.execute("SHOW QUERIES")[0].data))
+        seen.append(len(db.execute("SHOW QUERIES FULL")[0].data))
         with pytest.raises(UsageError, match="DS401"):
             db.subscribe("q")
         with pytest.raises((QueryError, UsageError), match="DS401"):
@@ -132,7 +132,7 @@ def test_others_do_not_know_of_it_before_the_end():
 
     created(db, QUERIES["group"], between)
     assert len(seen) > 5 and set(seen) == {0}
-    assert len(db.execute("SHOW QUERIES")[0].data) == 1
+    assert len(db.execute("SHOW QUERIES FULL")[0].data) == 1
 
 
 def test_it_is_cancelled_at_any_piece_and_leaves_nothing(tmp_path):
@@ -187,4 +187,4 @@ def test_what_needs_all_queries_fills_it_to_the_end_first(what, tmp_path):
     assert not db.runtime.beginnings
     for _ in slices:
         pass
-    assert len(db.execute("SHOW QUERIES")[0].data) == 1
+    assert len(db.execute("SHOW QUERIES FULL")[0].data) == 1

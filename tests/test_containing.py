@@ -87,7 +87,9 @@ def test_a_fault_stops_one_query(monkeypatch, sql, owner, method, early):
     break_(engine, monkeypatch, owner, method)
     fed(engine, 9, 30)
     engine.execute("INSERT INTO r VALUES ('a', 2)")
-    shown = {q["query"]: q["status"] for q in engine.execute("SHOW QUERIES")[0].data.to_pylist()}
+    shown = {
+        q["query"]: q["status"] for q in engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
+    }
     if method != "begin" or early:
         assert (
             shown["bad"].startswith("DS900") or "ZeroDivisionError('as planned')" in shown["bad"]

@@ -41,7 +41,7 @@ def started(folder) -> Engine:
 
 
 def states(engine: Engine) -> dict[str, str]:
-    rows = engine.execute("SHOW QUERIES")[0].data.to_pylist()
+    rows = engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
     return {row["query"]: row["status"] for row in rows}
 
 

@@ -133,7 +133,7 @@ def test_a_stream_that_a_selection_fed_stands_where_its_source_ended(feeder, las
         (one,), (other,) = fed.execute(sql), sent.execute(sql)
         assert (one.as_of, one.data.to_pylist()) == (other.as_of, other.data.to_pylist())
     for engine in (fed, sent):
-        engine.execute(f"CREATE QUERY later AS {counted}; SHOW QUERIES")
+        engine.execute(f"CREATE QUERY later AS {counted}; SHOW QUERIES FULL")
         engine.execute("CREATE QUERY l AS SELECT SUM(k) FROM d [RANGE 4 s] ON LOOKUP; LOOKUP l")
 
 

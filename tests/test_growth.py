@@ -134,7 +134,7 @@ def test_what_a_query_makes_for_a_batch_is_held_against_its_state() -> None:
         "CREATE QUERY short AS SELECT ISTREAM(length(repeat(name, 1000000)) AS x) FROM s [NOW]"
     )
     engine.ingest("s", [("a", i, i) for i in range(100)])
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     found = {row["query"]: row for row in shown.data.to_pylist()}
     assert found["short"]["status"] == "running" and found["short"]["errors"] == 0
     assert "DS630" in found["long"]["status"]

@@ -25,7 +25,7 @@ def test_forty_queries_beside_each_other_answer_as_recomputed(trace: Trace) -> N
     said: list[str] = []
     with server(lambda line: None, "--no-warmup") as port, connect(port=port) as client:
         assert network.run(client, trace, said.append) == []
-        status = client.query("SHOW QUERIES")
+        status = client.query("SHOW QUERIES FULL")
     names = [row[status.columns.index("query")] for row in status.rows]
     assert len(names) == 40
     assert all(row[status.columns.index("status")] == "running" for row in status.rows)

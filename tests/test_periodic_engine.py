@@ -38,7 +38,7 @@ def answers(reader: Any) -> list[tuple[float, list[tuple]]]:
 
 
 def shown(engine: dsms.Engine, query: str) -> dict[str, Any]:
-    rows = engine.execute("SHOW QUERIES")[0].data.to_pylist()
+    rows = engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
     return next(r for r in rows if r["query"] == query)
 
 

@@ -151,7 +151,9 @@ def test_the_largest_query_of_who_has_much_more_than_he_may_is_stopped(engine: E
     assert list(engine.mind_quotas()) == ["alice"]  # no more, but nothing is stopped
     engine.execute("ALTER USER alice WITH (state = '1 MB')")
     engine.mind_quotas()
-    status = {r["query"]: r["status"] for r in engine.execute("SHOW QUERIES")[0].data.to_pylist()}
+    status = {
+        r["query"]: r["status"] for r in engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
+    }
     assert status["little"] == status["his"] == "running" and "DS681" in status["big"]
 
 
@@ -196,7 +198,7 @@ def test_a_folder_that_is_over_its_quota_opens(tmp_path, crash: bool):
     assert engine.rights == before and engine.recovered.notes == []
     assert quotas(engine)["bob", "queries"] == (1, 3, "bob")
     assert quotas(engine)["alice", "queries"] == (0, 0, "the server")
-    status = {r["status"] for r in engine.execute("SHOW QUERIES")[0].data.to_pylist()}
+    status = {r["status"] for r in engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()}
     assert status == {"running"} and told(engine, query("b4"), "bob")[:5] in ("DS680", "DS681")
     engine.close()
 

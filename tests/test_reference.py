@@ -123,7 +123,7 @@ def test_examples_run(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["STREAMS", "QUERIES", "WINDOWS", "SHARING", "ARCHIVES", "SESSIONS", "MEMORY"]
+    "what", ["STREAMS", "QUERIES FULL", "WINDOWS", "SHARING", "ARCHIVES", "SESSIONS", "MEMORY"]
 )
 def test_columns_of_show_are_explained(what: str, engine: Engine) -> None:
     (line,) = (row for row in REFERENCE.splitlines() if row.startswith(f"| SHOW {what} |"))

@@ -76,7 +76,7 @@ def test_lists_leave_out_what_is_hidden(engine: Engine):
     assert [r["name"] for r in rows(engine, "SHOW USERS")] == ["alice"]
     assert engine.names("alice") == {"streams": {}, "tables": {}, "queries": {}}
     engine.execute("GRANT SUBSCRIBE ON q TO alice; GRANT SELECT ON d TO bob WHERE n < 7")
-    (line,) = rows(engine, "SHOW QUERIES")
+    (line,) = rows(engine, "SHOW QUERIES FULL")
     assert line["query"] == "q" and line["waits_for"] is None
     assert [r["object"] for r in rows(engine, "SHOW GRANTS")] == ["q"]
     (line,) = rows(engine, "SHOW GRANTS", "bob")
@@ -91,9 +91,11 @@ def test_errors_of_a_query_are_for_its_owner(engine: Engine):
         "stop)"
     )
     engine.execute("GRANT SELECT, SUBSCRIBE ON bad TO alice")
-    status = {r["query"]: (r["status"], r["first_error"]) for r in rows(engine, "SHOW QUERIES")}
+    status = {
+        r["query"]: (r["status"], r["first_error"]) for r in rows(engine, "SHOW QUERIES FULL")
+    }
     assert status == {"bad": ("stopped", None)}
-    (line,) = rows(engine, "SHOW QUERIES LIKE 'bad'", None)
+    (line,) = rows(engine, "SHOW QUERIES FULL LIKE 'bad'", None)
     assert line["status"].startswith("stopped: DS703") and "'a'" in line["status"]
 
 
@@ -114,7 +116,7 @@ def test_explain_shows_no_condition(engine: Engine):
     engine.execute(f"CREATE QUERY own AS {text}", user="alice")
     assert told(engine, "EXPLAIN QUERY own")[:5] == "DS670"
     assert "77" in str(rows(engine, "EXPLAIN QUERY own", None))
-    assert "77" not in str(rows(engine, "SHOW QUERIES"))
+    assert "77" not in str(rows(engine, "SHOW QUERIES FULL"))
 
 
 BARRIERS = [
@@ -149,13 +151,13 @@ def test_hidden_rows_are_gone_before_an_expression_could_fail_on_them(
     engine.execute(f"CREATE QUERY mine AS {text} WITH (on_error = stop)", user="alice")
     engine.ingest("s", {"k": ["x", "y"], "v": [3, 4], "t": [4 * SECOND, 5 * SECOND]})
     engine.heartbeat("s", 9 * SECOND)
-    (line,) = rows(engine, "SHOW QUERIES")
+    (line,) = rows(engine, "SHOW QUERIES FULL")
     assert (line["status"], line["errors"]) == ("running", 0)
     if "v - 3" in text and not slide:
         assert told(engine, f"CREATE QUERY all_rows AS {text} WITH (on_error = stop)", None) == ""
         engine.ingest("s", {"k": ["x"], "v": [3], "t": [10 * SECOND]})
         engine.heartbeat("s", 12 * SECOND)
-        assert {r["query"]: r["status"][:7] for r in rows(engine, "SHOW QUERIES", None)}[
+        assert {r["query"]: r["status"][:7] for r in rows(engine, "SHOW QUERIES FULL", None)}[
             "all_rows"
         ] == "stopped"
 

@@ -55,7 +55,7 @@ def test_a_query_stops_when_that_changes(engine: Engine, change: str):
     assert done.warnings[0].endswith(
         ": " + ", ".join(n for n in ("mine", "sums", "other") if n in stopped)
     )
-    status = {r["query"]: r["status"][:14] for r in rows(engine, "SHOW QUERIES", None)}
+    status = {r["query"]: r["status"][:14] for r in rows(engine, "SHOW QUERIES FULL", None)}
     assert {name for name, said in status.items() if said == "stopped: DS673"} == set(stopped)
     engine.ingest("s", {"k": ["new"], "v": [1], "t": [4 * SECOND]})
     engine.heartbeat("s", 9 * SECOND)

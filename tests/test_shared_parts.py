@@ -379,7 +379,7 @@ def test_an_overflow_in_a_part_stops_all_its_queries() -> None:
     assert [line[3] for line in shown(made, "SHOW SHARING")] == ["q0, q1"]
     top = 2**63 - 1
     made.ingest("a", {"k": [0, 0, 0], "v": [1, top, 1], "t": [0, SECOND, 9 * SECOND]})
-    status = [(line[0], line[1].split()[0]) for line in shown(made, "SHOW QUERIES")]
+    status = [(line[0], line[1].split()[0]) for line in shown(made, "SHOW QUERIES FULL")]
     assert status == [("q0", "stopped:"), ("q1", "stopped:"), ("q2", "running")]
     made.execute("DROP QUERY q0; DROP QUERY q1")
     assert not made.runtime.dispatch.parts
@@ -395,7 +395,7 @@ def test_rows_that_fail_in_a_part_count_for_all() -> None:
         fed(host, 0, 8)
         host.execute(f"CREATE QUERY q3 AS {low}")  # it has not met the rows that failed
         fed(host, 8, 4)
-    counts = [[line[9:11] for line in shown(host, "SHOW QUERIES")] for host in (made, alone)]
+    counts = [[line[9:11] for line in shown(host, "SHOW QUERIES FULL")] for host in (made, alone)]
     assert counts[0] == counts[1] and counts[0][0][0] > counts[0][3][0] > 0
     assert [line[3] for line in shown(made, "SHOW SHARING")] == ["q0, q2"]
 
@@ -425,7 +425,7 @@ def test_state_is_there_once_and_comes_back_once(tmp_path: Path) -> None:
         fed(host, 0, 2000, 500)
         host.execute(f"CREATE QUERY late AS {sql}")
         fed(host, 2000, 2, 500)
-    both = [sum(line[8] for line in shown(host, "SHOW QUERIES")) for host in (made, alone)]
+    both = [sum(line[8] for line in shown(host, "SHOW QUERIES FULL")) for host in (made, alone)]
     assert both[0] < both[1] / 5
     made.close()
     again = Engine(str(tmp_path))

@@ -136,7 +136,7 @@ def test_a_row_far_ahead_keeps_nobody_waiting():
                 f"CREATE QUERY q AS SELECT COUNT(*) FROM s [{window}] WITH (path = '{path}')"
             )
             engine.ingest("s", [[1, 0], [2, YEAR_9999 - 86_400 * S * 10]])
-            assert engine.execute("SHOW QUERIES")[0].data.num_rows == 1
+            assert engine.execute("SHOW QUERIES FULL")[0].data.num_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_calendars_begin_and_end(window, short):
         for at in rows:
             engine.ingest("s", [[1, at]])
         engine.end("s")
-        assert engine.execute("SHOW QUERIES")[0].data.num_rows == 1
+        assert engine.execute("SHOW QUERIES FULL")[0].data.num_rows == 1
         engine.execute("DROP QUERY q")
 
 

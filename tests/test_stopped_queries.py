@@ -41,7 +41,7 @@ def test_a_look_up_of_a_query_whose_rights_are_gone_is_refused_each_time(engine,
     engine.execute("REVOKE SELECT ON s FROM alice")
     assert [told(engine, "LOOKUP q") for _ in range(3)] == ["DS673"] * 3
     assert told(engine, "LOOKUP q", None) == "DS673"
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     assert shown.data.to_pylist()[0]["status"].startswith("stopped: DS673")
 
 

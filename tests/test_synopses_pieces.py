@@ -101,7 +101,7 @@ def test_cancelled_at_any_piece_it_leaves_nothing(name, tmp_path):
 
         with pytest.raises(UsageError, match="DS610"):
             created(db, QUERIES[name], between, cancel)
-        assert not len(db.execute("SHOW QUERIES")[0].data)
+        assert not len(db.execute("SHOW QUERIES FULL")[0].data)
         db.execute("CREATE QUERY q AS SELECT COUNT(*) AS n FROM s [RANGE 50 ms SLIDE 10 ms]")
         later(db, 0)
         found = answers(db)

@@ -420,12 +420,12 @@ def test_no_change_comes_after_the_last_instant(change: str, at: str, kind: str)
         engine.execute(
             f"CREATE QUERY q AS SELECT SUM(v) FROM r; INSERT INTO r VALUES (2) AT '{LAST}'"
         )
-    before = engine.execute("SELECT * FROM r; SHOW QUERIES")
+    before = engine.execute("SELECT * FROM r; SHOW QUERIES FULL")
     with pytest.raises(
         UsageError, match=r"DS523: .* can't change any more: answers up to 9999-12-31T23:59:59"
     ):
         engine.execute(change + at)
-    assert engine.execute("SELECT * FROM r; SHOW QUERIES") == before
+    assert engine.execute("SELECT * FROM r; SHOW QUERIES FULL") == before
     engine.execute("DROP QUERY q")
     engine.execute(change + at)
 

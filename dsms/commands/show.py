@@ -69,7 +69,7 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
         case ast.ShowKind.TABLES:
             return _tables(runtime, catalog)
         case ast.ShowKind.QUERIES:
-            return show_queries(runtime, catalog)
+            return show_queries(runtime, catalog, statement.full)
         case ast.ShowKind.FUNCTIONS:
             return show_functions()
         case ast.ShowKind.WINDOWS:

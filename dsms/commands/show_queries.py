@@ -18,7 +18,7 @@ from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
 from dsms.sql.catalog import Catalog
-from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP
+from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP, Type
 
 
 def status(query: Registered) -> str:
@@ -30,8 +30,22 @@ def status(query: Registered) -> str:
     )
 
 
-def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
-    """One line per query; what only periodic queries have is NULL for the others.
+# columns of SHOW QUERIES; FULL has all
+BRIEF = (
+    "query",
+    "status",
+    "clock",
+    "live_rows",
+    "result_rows",
+    "state_bytes",
+    "errors",
+    "waits_for",
+)
+
+
+def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
+    """One line per query; what only periodic queries have is NULL for the others.  `full`: with all
+    columns, not with those of BRIEF alone.
 
     Errors may quote what a query reads: they are told to those whose query it is."""
     runtime.dispatch.all_told()
@@ -39,60 +53,59 @@ def show_queries(runtime: Runtime, catalog: Catalog) -> Rows:
     own = [runtime.rights.owns(catalog.user, Catalog.key(q.name)) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
     late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
-    return as_rows(
-        [
-            ("query", STRING, [q.name for q in queries]),
-            (
-                "status",
-                STRING,
-                [status(q) if o else _briefly(q) for q, o in zip(queries, own, strict=True)],
-            ),
-            ("output", STRING, [q.output.kind.capitalize() for q in queries]),
-            ("strategy", STRING, [q.phys.strategy for q in queries]),
-            ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
-            ("clock", TIMESTAMP, [_clock(q) for q in queries]),
-            ("result_rows", INT, [q.seq for q in queries]),
-            ("live_rows", INT, [q.answer_rows() for q in queries]),
-            (
-                "state_bytes",
-                INT,
-                [None if hidden else q.nbytes() for q, hidden in zip(queries, late, strict=True)],
-            ),
-            ("errors", INT, [q.errors.count for q in queries]),
-            (
-                "first_error",
-                STRING,
-                [q.errors.first if o else None for q, o in zip(queries, own, strict=True)],
-            ),
-            ("readers", INT, [len(q.readers) for q in queries]),
-            ("path", STRING, [t.get("path") for t in timed]),
-            ("period", STRING, [t.get("period") for t in timed]),
-            ("deadline", TIMESTAMP, [t.get("deadline") for t in timed]),
-            ("evaluations", INT, [t.get("evaluations") for t in timed]),
-            ("lateness", FLOAT, [t.get("lateness") for t in timed]),
-            (
-                "cost",
-                FLOAT,
-                [
-                    None if hidden else t.get("cost", q.phys.cost.total)
-                    for t, q, hidden in zip(timed, queries, late, strict=True)
-                ],
-            ),
-            ("shares_with", INT, [t.get("shares_with") for t in timed]),
-            ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
-            ("partial", STRING, [partial(runtime, q) for q in queries]),
-            ("reads", STRING, [_over(q, catalog) for q in queries]),
-            ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
-            (
-                "waiting",
-                INT,
-                [
-                    None if hidden else _waiting(runtime, q)
-                    for q, hidden in zip(queries, late, strict=True)
-                ],
-            ),
-        ]
-    )
+    columns: list[tuple[str, Type, list[Any]]] = [
+        ("query", STRING, [q.name for q in queries]),
+        (
+            "status",
+            STRING,
+            [status(q) if o else _briefly(q) for q, o in zip(queries, own, strict=True)],
+        ),
+        ("output", STRING, [q.output.kind.capitalize() for q in queries]),
+        ("strategy", STRING, [q.phys.strategy for q in queries]),
+        ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
+        ("clock", TIMESTAMP, [_clock(q) for q in queries]),
+        ("result_rows", INT, [q.seq for q in queries]),
+        ("live_rows", INT, [q.answer_rows() for q in queries]),
+        (
+            "state_bytes",
+            INT,
+            [None if hidden else q.nbytes() for q, hidden in zip(queries, late, strict=True)],
+        ),
+        ("errors", INT, [q.errors.count for q in queries]),
+        (
+            "first_error",
+            STRING,
+            [q.errors.first if o else None for q, o in zip(queries, own, strict=True)],
+        ),
+        ("readers", INT, [len(q.readers) for q in queries]),
+        ("path", STRING, [t.get("path") for t in timed]),
+        ("period", STRING, [t.get("period") for t in timed]),
+        ("deadline", TIMESTAMP, [t.get("deadline") for t in timed]),
+        ("evaluations", INT, [t.get("evaluations") for t in timed]),
+        ("lateness", FLOAT, [t.get("lateness") for t in timed]),
+        (
+            "cost",
+            FLOAT,
+            [
+                None if hidden else t.get("cost", q.phys.cost.total)
+                for t, q, hidden in zip(timed, queries, late, strict=True)
+            ],
+        ),
+        ("shares_with", INT, [t.get("shares_with") for t in timed]),
+        ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
+        ("partial", STRING, [partial(runtime, q) for q in queries]),
+        ("reads", STRING, [_over(q, catalog) for q in queries]),
+        ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
+        (
+            "waiting",
+            INT,
+            [
+                None if hidden else _waiting(runtime, q)
+                for q, hidden in zip(queries, late, strict=True)
+            ],
+        ),
+    ]
+    return as_rows(columns if full else [c for c in columns if c[0] in BRIEF])
 
 
 def _over(query: Registered, catalog: Catalog) -> str | None:

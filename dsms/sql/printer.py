@@ -246,9 +246,11 @@ def _statement(node: ast.Statement) -> str:
             return f"DROP {kind}{absent} {name(what)}{readers}"
         case ast.Describe(what, kind_or_none):
             return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
-        case ast.Show(shown, like, of):
+        case ast.Show(shown, like, of, full):
             whose = f" FOR {name(of)}" if of is not None else ""
-            return f"SHOW {shown}{whose}" + (f" LIKE {string(like)}" if like is not None else "")
+            return f"SHOW {shown}{' FULL' if full else ''}{whose}" + (
+                f" LIKE {string(like)}" if like is not None else ""
+            )
         case ast.ShowCreate(None, _):
             return "SHOW CREATE ALL"
         case ast.ShowCreate(made, ast.Ident() as what):

@@ -125,7 +125,7 @@ def news(views: dict[str, View]) -> str:
 
 def status(client: Client) -> str:
     """Some columns of SHOW QUERIES."""
-    answer = client.query("SHOW QUERIES")
+    answer = client.query("SHOW QUERIES FULL")
     names = (
         "query",
         "output",

@@ -115,7 +115,7 @@ def _send(client: Any, trace: Trace, boundary: int) -> None:
 
 
 def _tell(client: Any, say: Callable[[str], None], views: dict[str, View]) -> None:
-    say(title("SHOW QUERIES, after all"))
+    say(title("SHOW QUERIES FULL, after all"))
     say(story.status(client))
     say(title("SHOW SHARING: by which rules of Golab 2006, §8.3 and §8.4.3, who shares what"))
     say(story.sharing(client))

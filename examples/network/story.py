@@ -98,7 +98,7 @@ def status(client: Client) -> str:
     """Some columns of SHOW QUERIES."""
     return _some(
         client,
-        "SHOW QUERIES",
+        "SHOW QUERIES FULL",
         (
             "query",
             "period",

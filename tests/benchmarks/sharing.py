@@ -82,7 +82,7 @@ class Case:
         return [self.engine.next_seq(f"q{i}") for i in range(readers)]
 
     def state(self) -> int:
-        (rows,) = self.engine.execute("SHOW QUERIES")
+        (rows,) = self.engine.execute("SHOW QUERIES FULL")
         return sum(rows.data.column("state_bytes").to_pylist())  # type: ignore[union-attr]
 
 

@@ -68,7 +68,7 @@ def vanished_in_a_statement(peer: Peer) -> None:
 
 
 def work(peer: Peer) -> None:
-    peer.ask("execute", sql="SELECT COUNT(*) FROM s; SHOW QUERIES")
+    peer.ask("execute", sql="SELECT COUNT(*) FROM s; SHOW QUERIES FULL")
     peer.ask("ingest", stream="s", rows=[[1, 0.5]] * 5000)
     peer.ask("subscribe", query="q")
     peer.ask("unsubscribe", query="q")

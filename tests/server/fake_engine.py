@@ -107,7 +107,7 @@ class FakeEngine:
             return self._rows(["column", "type", "nullable", "note"], ["STRING"] * 4, rows)
         if found := re.fullmatch(r"(?is)select (\d+)", sql):
             return self._rows([found[1]], ["INT"], [[int(found[1])]])
-        if sql.upper() == "SHOW QUERIES":
+        if sql.upper().startswith("SHOW QUERIES"):
             rows = [
                 [
                     q,

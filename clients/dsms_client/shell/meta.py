@@ -175,7 +175,7 @@ def _unset(runner: Shell, rest: list[str]) -> bool:
 
 def _evaluated(runner: Shell) -> dict[str, str]:
     """By query when it is answered, and how."""
-    answer = runner.client.query("SHOW QUERIES")
+    answer = runner.client.query("SHOW QUERIES FULL")
     evaluated = {}
     for row in answer.rows:
         line = dict(zip(answer.columns, row, strict=True))

@@ -146,7 +146,7 @@ def described(runner: Shell, kind: str, name: str) -> bool:
     runner.say(f"{show.shown(made[2], 'STRING')};")
     if kind == "query":
         like = literals.quoted(made[1])
-        status = runner.client.query(f"SHOW QUERIES LIKE {like}")
+        status = runner.client.query(f"SHOW QUERIES FULL LIKE {like}")
         for line in show.vertical(status.columns, status.types, status.rows):
             runner.say(line)
     return True

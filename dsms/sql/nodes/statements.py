@@ -178,11 +178,12 @@ class ShowKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
     """`like`: only what has a name that fits this pattern; `of`: GRANTS or QUOTAS FOR that
-    user or role alone."""
+    user or role alone; `full`: QUERIES with all their columns."""
 
     what: ShowKind
     like: str | None = None
     of: Ident | None = None
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _option_value(token: Token) -> str | int | float | bool:
 class Definitions(Options):
     """CREATE STREAM, CREATE TABLE, CREATE QUERY."""
 
-    if_not_exists = if_exists = yes = constant(True)
+    if_not_exists = if_exists = yes = full = constant(True)
     not_null = clause("NOT NULL")
     nullable = clause("NULL")
     inline_key = clause("PRIMARY KEY")
@@ -324,7 +324,10 @@ class Statements(Definitions, Alterations, Rights, Inspections):
         return ast.Describe(name, kind, pos=pos)
 
     def show(self, parts: Parts) -> ast.Show:
-        what, of = _choice(ast.ShowKind, parts[1], "SHOW"), parts[3]
+        what, full, of = _choice(ast.ShowKind, parts[1], "SHOW"), parts[2], parts[4]
+        if full is not None and what is not ast.ShowKind.QUERIES:
+            message = f"SHOW {what} has no other form"
+            raise bad("DS110", place_of(parts), message, "SHOW QUERIES FULL has all its columns")
         if of is not None and what not in (ast.ShowKind.GRANTS, ast.ShowKind.QUOTAS):
             raise bad(
                 "DS110",
@@ -332,8 +335,8 @@ class Statements(Definitions, Alterations, Rights, Inspections):
                 f"SHOW {what} is not for one user",
                 "SHOW GRANTS FOR name is, and SHOW QUOTAS FOR name",
             )
-        like = literals.unquote(parts[5]) if parts[5] is not None else None
-        return ast.Show(what, like, of, pos=place_of(parts))
+        like = literals.unquote(parts[6]) if parts[6] is not None else None
+        return ast.Show(what, like, of, full is not None, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
 
