@@ -364,6 +364,8 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.just(ast.ShowCreate()),
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),
         st.builds(ast.Lookup, idents),
+        st.builds(ast.Heartbeat, idents, instants),
+        st.builds(ast.EndStream, idents),
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
         st.builds(ast.AlterStream, idents, _optional(instants)),
         st.builds(ast.Reopen, idents),

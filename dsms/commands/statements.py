@@ -9,6 +9,7 @@ from typing import Protocol
 from dsms.api import Cancel, Done, Result
 from dsms.commands import (
     change,
+    clocks,
     define,
     dropping,
     explain,
@@ -32,7 +33,6 @@ from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.rights.check import check_statement
-from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
 from dsms.secret_texts import hide
 from dsms.sessions import Caller
@@ -51,10 +51,9 @@ GROWING = (
 )
 
 
-class Commanded(Protocol):
+class Commanded(clocks.Clocked, Protocol):
     """The engine, as far as statements need it (`dsms.engine.Engine`)."""
 
-    runtime: Runtime
     now: int | None
     writers: Writers
 
@@ -64,7 +63,7 @@ class Commanded(Protocol):
 
     def store_by(self, user: str | None) -> Store: ...
 
-    def heartbeat_of(self, key: str, ts: int) -> None: ...
+    def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None: ...
 
 
 def slices(
@@ -203,6 +202,8 @@ def _begun(
             return SeveralSlices(inserting.values())
     if isinstance(statement, ast.Insert | ast.Update | ast.Delete):
         return SeveralSlices(change.change_table(runtime, engine.store, statement, see, cancel))
+    if isinstance(statement, ast.Heartbeat | ast.EndStream):
+        return SeveralSlices(clocks.tell(engine, statement, catalog, cancel))
     if isinstance(statement, ast.CreateQuery):
         store, big = engine.store_by(catalog.user), is_big(statement, sql)
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
@@ -239,6 +240,8 @@ def run(
             return add_column(runtime, store, statement, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
+        case ast.Heartbeat() | ast.EndStream():
+            return finished(clocks.tell(engine, statement, catalog, cancel))
         case ast.Drop():
             return dropping.drop(
                 runtime,

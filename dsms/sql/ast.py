@@ -22,6 +22,7 @@ from dsms.sql.nodes.base import (
     children,
     walk,
 )
+from dsms.sql.nodes.clocks import EndStream, Heartbeat
 from dsms.sql.nodes.expressions import (
     And,
     Between,
@@ -149,6 +150,8 @@ AnyStatement = (
     | AlterStream
     | Reopen
     | AddColumn
+    | Heartbeat
+    | EndStream
     | CreateUser
     | AlterUser
     | AlterQuota
@@ -196,6 +199,7 @@ __all__ = [
     "DropRole",
     "DropUser",
     "Duration",
+    "EndStream",
     "Exists",
     "Explain",
     "ExplainFormat",
@@ -205,6 +209,7 @@ __all__ = [
     "FuncCall",
     "Grant",
     "GrantRole",
+    "Heartbeat",
     "Ident",
     "InList",
     "InQuery",

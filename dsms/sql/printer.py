@@ -270,6 +270,10 @@ def _statement(node: ast.Statement) -> str:
             return f"ALTER STREAM {name(what)} REOPEN"
         case ast.AddColumn(what, column):
             return f"ALTER STREAM {name(what)} ADD COLUMN {_part(column)}"
+        case ast.Heartbeat(what, moment):
+            return f"HEARTBEAT {name(what)} AT {instant(moment)}"
+        case ast.EndStream(what):
+            return f"END STREAM {name(what)}"
         case ast.Lookup(what):
             return f"LOOKUP {name(what)}"
         case _:

@@ -15,6 +15,7 @@ from dsms_client.shell import meta, outside, show
 from dsms_client.shell.runner import Runner
 from dsms_client.shell.variables import filled
 from dsms_client.sync import connect
+from tests.waiting import WAIT
 
 DECLARED = """
 CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t;
@@ -165,6 +166,26 @@ def test_all_that_is_declared_is_listed(shell: Any):
     _, out, _ = shell("\\l")
     assert all(f"\n{name} " in out for name in ("s", "d", "q"))
     assert "\nd " not in shell("\\l s%")[1]
+
+
+def test_a_shell_moves_clocks_and_ends_streams(serve: Any, monkeypatch: Any, capsys: Any):
+    engine = Engine()
+    engine.execute(DECLARED)
+    engine.ingest("s", {"k": ["a", "b"], "v": [1, 2], "t": [0, 1_000_000]})
+    port = serve(engine).port
+    with connect(port=port) as reader:
+        results = reader.subscribe("q", 0)
+        told = ["HEARTBEAT s AT '1970-01-01 00:00:05'", "END STREAM s"]
+        assert main(["shell", "--port", str(port), "-c", "; ".join(told)]) == 0
+        seen = []
+        while (push := results.next(timeout=WAIT)) is not None and len(seen) < 2:
+            seen += [row for row in push.rows if push.kind == "insert"]
+            if len(seen) == 2:
+                break
+    assert sorted(seen) == [("a", 1), ("b", 1)]
+    assert capsys.readouterr().out == (
+        "stream s has come to 1970-01-01T00:00:05Z\nstream s has ended\n"
+    )
 
 
 def test_where_one_is(shell: Any):

@@ -339,6 +339,8 @@ class Statements(Definitions, Alterations, Rights, Inspections):
         return ast.Show(what, like, of, full is not None, pos=place_of(parts))
 
     lookup = node(ast.Lookup)
+    heartbeat = node(ast.Heartbeat)
+    end_stream = node(ast.EndStream)
 
     def cancel_session(self, parts: Parts) -> ast.CancelSession:
         number = literals.integer(parts[2], place_of(parts[2:]))
