@@ -192,3 +192,17 @@ def _literal(expr: ast.Expr) -> str:
             return f"INTERVAL '{number}' {unit}"
         case _:
             raise TypeError(f"not an expression: {type(expr).__name__}")
+
+
+def reach(length: str, until: str | None) -> str:
+    """The length of a window, and where it ends."""
+    return f"{length} UNTIL {until} AGO" if until is not None else length
+
+
+def boundaries(slide: ast.Slide, word: str = "SLIDE") -> str:
+    """The instants at which a window slides, or (`word` EVERY) a query is answered."""
+    every = slide.every if isinstance(slide.every, int) else literals.duration_text(slide.every)
+    parts = [f"{word} {every}"]
+    parts += [f"ALIGN TO {instant(slide.align_to)}"] if slide.align_to is not None else []
+    parts += [f"TIME ZONE {string(slide.time_zone)}"] if slide.time_zone is not None else []
+    return " ".join(parts)

@@ -11,10 +11,12 @@ from dsms.sql import ast, print_rights
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
+    boundaries,
     instant,
     name,
     names,
     option_value,
+    reach,
     string,
     type_name,
 )
@@ -97,36 +99,23 @@ def _core(node: ast.Window) -> str:
         case ast.RangeWindow(length, until):
             return (
                 "RANGE "
-                f"{_reach(duration_text(length), None if until is None else duration_text(until))}"
+                f"{reach(duration_text(length), None if until is None else duration_text(until))}"
             )
         case ast.RowsWindow(rows, until_rows, keys):
             partition = f"PARTITION BY {', '.join(map(_expressions.text, keys))} " if keys else ""
             return (
                 f"{partition}ROWS "
-                f"{_reach(str(rows), None if until_rows is None else str(until_rows))}"
+                f"{reach(str(rows), None if until_rows is None else str(until_rows))}"
             )
         case ast.NowWindow():
             return "NOW"
         case ast.UnboundedWindow(until):
-            return _reach("RANGE UNBOUNDED", None if until is None else duration_text(until))
+            return reach("RANGE UNBOUNDED", None if until is None else duration_text(until))
         case ast.LandmarkWindow(since, until):
             text = None if until is None else duration_text(until)
-            return _reach(f"SINCE {instant(since)}", text)
+            return reach(f"SINCE {instant(since)}", text)
         case _:
             raise TypeError(f"unknown window {type(node).__name__}")
-
-
-def _reach(length: str, until: str | None) -> str:
-    return f"{length} UNTIL {until} AGO" if until is not None else length
-
-
-def boundaries(slide: ast.Slide, word: str = "SLIDE") -> str:
-    """The instants at which a window slides, or (`word` EVERY) a query is answered."""
-    every = slide.every if isinstance(slide.every, int) else duration_text(slide.every)
-    parts = [f"{word} {every}"]
-    parts += [f"ALIGN TO {instant(slide.align_to)}"] if slide.align_to is not None else []
-    parts += [f"TIME ZONE {string(slide.time_zone)}"] if slide.time_zone is not None else []
-    return " ".join(parts)
 
 
 # ---------------------------------------------------------------- queries

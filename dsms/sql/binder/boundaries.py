@@ -9,7 +9,8 @@ from dsms.sql import ast
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.windows import check_measure, check_zone, slide_in_time
 from dsms.sql.codes import error
-from dsms.sql.printer import boundaries, query
+from dsms.sql.print_expressions import boundaries
+from dsms.sql.printer import query
 from dsms.sql.rewriting import replaced
 from dsms.sql.window import Slide, counts
 

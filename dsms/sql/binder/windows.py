@@ -17,7 +17,7 @@ from dsms.sql.codes import error
 from dsms.sql.expr import Col
 from dsms.sql.functions.constants import zone_problem
 from dsms.sql.logical import Node, Window
-from dsms.sql.printer import boundaries
+from dsms.sql.print_expressions import boundaries
 from dsms.sql.types import Schema
 from dsms.sql.window import (
     Landmark,
