@@ -7,7 +7,7 @@ messages can quote parts.
 
 from __future__ import annotations
 
-from dsms.sql import ast, print_rights
+from dsms.sql import ast, print_rights, print_small
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
@@ -233,40 +233,11 @@ def _statement(node: ast.Statement) -> str:
         case ast.Drop(kind, what, if_exists, cascade):
             absent, readers = " IF EXISTS" if if_exists else "", " CASCADE" if cascade else ""
             return f"DROP {kind}{absent} {name(what)}{readers}"
-        case ast.Describe(what, kind_or_none):
-            return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
-        case ast.Show(shown, like, of, full):
-            whose = f" FOR {name(of)}" if of is not None else ""
-            return f"SHOW {shown}{' FULL' if full else ''}{whose}" + (
-                f" LIKE {string(like)}" if like is not None else ""
-            )
-        case ast.ShowCreate(None, _):
-            return "SHOW CREATE ALL"
-        case ast.ShowCreate(made, ast.Ident() as what):
-            return f"SHOW CREATE {made} {name(what)}"
         case ast.Explain():
             return _explain(node)
-        case ast.Set(option):
-            return f"SET {_part(option)}"
-        case ast.CancelSession(number, close):
-            return f"{'CLOSE' if close else 'CANCEL'} SESSION {number}"
-        case ast.AlterStream(what, clock):
-            return (
-                f"ALTER STREAM {name(what)} SET CLOCK TO "
-                f"{instant(clock) if clock is not None else 'NOW'}"
-            )
-        case ast.Reopen(what):
-            return f"ALTER STREAM {name(what)} REOPEN"
-        case ast.AddColumn(what, column):
-            return f"ALTER STREAM {name(what)} ADD COLUMN {_part(column)}"
-        case ast.Heartbeat(what, moment):
-            return f"HEARTBEAT {name(what)} AT {instant(moment)}"
-        case ast.EndStream(what):
-            return f"END STREAM {name(what)}"
-        case ast.Lookup(what):
-            return f"LOOKUP {name(what)}"
         case _:
-            return _change(node)
+            small = print_small.text(node, _part)
+            return _change(node) if small is None else small
 
 
 def _joined(*parts: str) -> str:

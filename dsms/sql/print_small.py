@@ -1,0 +1,42 @@
+"""Small statements as text: what is shown, what is set, what streams are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dsms.sql import ast
+from dsms.sql.print_expressions import instant, name, string
+
+
+def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
+    """The statement, if it is one of these; `part` prints clauses."""
+    match node:
+        case ast.Describe(what, kind_or_none):
+            return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
+        case ast.Show(shown, like, of, full):
+            whose = f" FOR {name(of)}" if of is not None else ""
+            named = f" LIKE {string(like)}" if like is not None else ""
+            return f"SHOW {shown}{' FULL' if full else ''}{whose}{named}"
+        case ast.ShowCreate(None, _):
+            return "SHOW CREATE ALL"
+        case ast.ShowCreate(made, ast.Ident() as what):
+            return f"SHOW CREATE {made} {name(what)}"
+        case ast.Set(option):
+            return f"SET {part(option)}"
+        case ast.CancelSession(number, close):
+            return f"{'CLOSE' if close else 'CANCEL'} SESSION {number}"
+        case ast.AlterStream(what, clock):
+            to = instant(clock) if clock is not None else "NOW"
+            return f"ALTER STREAM {name(what)} SET CLOCK TO {to}"
+        case ast.Reopen(what):
+            return f"ALTER STREAM {name(what)} REOPEN"
+        case ast.AddColumn(what, column):
+            return f"ALTER STREAM {name(what)} ADD COLUMN {part(column)}"
+        case ast.Heartbeat(what, moment):
+            return f"HEARTBEAT {name(what)} AT {instant(moment)}"
+        case ast.EndStream(what):
+            return f"END STREAM {name(what)}"
+        case ast.Lookup(what):
+            return f"LOOKUP {name(what)}"
+        case _:
+            return None
