@@ -274,7 +274,7 @@ def test_what_is_missing_in_time_and_what_is_counted_are_told_together() -> None
     (warning,) = created(engine, sql).warnings
 
     def partial() -> str | None:
-        return engine.execute("SHOW QUERIES")[0].data.to_pylist()[0]["partial"]
+        return engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()[0]["partial"]
 
     both = "until 1970-01-01T00:00:12Z and until 3 more rows come"
     assert warning.endswith(f"partial {both}") and partial() == both
@@ -298,7 +298,7 @@ def test_what_is_missing_in_time_alone_is_left_when_rows_have_come() -> None:
     created(engine, "SELECT COUNT(*) AS n FROM a [ROWS 1], b [RANGE 7 s] WHERE a.k = b.k")
     engine.ingest("a", [(1, 6_000_000)])
     engine.heartbeat("a", 6_000_000)
-    (shown,) = engine.execute("SHOW QUERIES")
+    (shown,) = engine.execute("SHOW QUERIES FULL")
     assert shown.data.to_pylist()[0]["partial"] == "until 1970-01-01T00:00:12Z"
 
 

@@ -288,7 +288,11 @@ def streams(d: Draws) -> list[str]:
         ("WITH (durability = none)", "WITH (durability = 'sync')"),
     ]
     columns = '(k STRING, "V v" DECIMAL(8, 3) NOT NULL, t TIMESTAMP)'
-    made = [f"CREATE STREAM zero {columns} TIMESTAMP BY t"]
+    made = [
+        f"CREATE STREAM zero {columns} TIMESTAMP BY t",
+        "CREATE STREAM more (a INT DEFAULT 5, b INT AS (a * 2), t INT) TIMESTAMP BY t UNIT ms",
+        "ALTER STREAM more ADD COLUMN \"c c\" STRING DEFAULT 'it''s'",
+    ]
     for n in range(d.number(0, 2)):
         said = " ".join(d.pick(one) for one in d.some(clauses))
         made.append(f'CREATE STREAM "Str{n}" {columns} TIMESTAMP BY t {said}')

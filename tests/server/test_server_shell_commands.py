@@ -100,6 +100,14 @@ def test_answers_are_copied_to_files(
     assert (tmp_path / "plain").read_text() == content
 
 
+def test_files_are_copied_into_tables(shell: Any, tmp_path: Path):
+    place = tmp_path / "in.csv"
+    place.write_text("k,n\nx,5\n")
+    code, _, err = shell(f"\\copy d from '{place}';")
+    assert (code, "1 row" in err) == (0, True), err
+    assert shell("SELECT n FROM d WHERE k = 'x';", form="csv")[1] == "n\n5\n"
+
+
 def test_answers_are_copied_to_parquet(shell: Any, tmp_path: Path):
     assert shell(f"\\copy (SELECT k FROM d) to '{tmp_path}/x.parquet'")[0] == 0
     assert sorted(pq.read_table(tmp_path / "x.parquet").column("k").to_pylist()) == [

@@ -32,7 +32,8 @@ HELP = {
     "\\i file": "run a file of statements",
     "\\o [file]": "what is shown goes to the file; without one, here again",
     "\\e [file]": "edit the last statement, or a file, in $EDITOR, and run it",
-    "\\copy x to 'file' [form]": "(SELECT ...), or all of a table, as csv, json or parquet",
+    "\\copy x to 'file' [form]": "(SELECT ...), or all of a table, as csv, json or parquet; "
+    "\\copy x from 'file' is COPY",
     "\\set [name value]": "from now on :name in statements is the value, :'name' that as a string",
     "\\unset name": "forget that",
     "\\! command": "run a command of the system",

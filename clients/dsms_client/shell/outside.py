@@ -24,6 +24,7 @@ _COPY = re.compile(
     r"(?:\s+(?P<form>\w+))?",
     re.IGNORECASE | re.DOTALL,
 )
+_FROM = re.compile(r"(?:\"(?:[^\"]|\"\")+\"|\w+)\s+from\b", re.IGNORECASE)
 _FORMS = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}
 COPIED = (*dict.fromkeys(_FORMS.values()), "parquet")
 
@@ -91,7 +92,10 @@ def _edited(editor: list[str], place: Path) -> tuple[str, str]:
 
 
 def copy(runner: Shell, text: str) -> bool:
-    """``\\copy (select)|name to 'file' [csv|json|parquet]``: the answer into a file here."""
+    """``\\copy (select)|name to 'file' [csv|json|parquet]``: the answer into a file here;
+    ``\\copy name from 'file' ...`` is COPY."""
+    if _FROM.match(text):
+        return runner.script(f"COPY {text.rstrip(';')};")
     found = _COPY.fullmatch(text.strip().rstrip(";"))
     if found is None:
         runner.complain("write \\copy (SELECT ...) to 'file' [csv|json|parquet], or \\copy name to")
