@@ -17,7 +17,6 @@ from dsms.sql.print_expressions import (
     names,
     option_value,
     reach,
-    string,
     type_name,
 )
 
