@@ -269,6 +269,12 @@ class Subscription:
     pending_bytes: int = 0
     closed: bool = False
     reported_limit: int | None = None
+    renamed: str | None = None  # what the query is called now, if no more `query`
+
+    @property
+    def source(self) -> str:
+        """What the query is called now.  Its pushes bear the name that it was asked for by."""
+        return self.renamed or self.query
 
     @property
     def pending(self) -> bool:

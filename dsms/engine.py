@@ -468,7 +468,7 @@ class Engine:
         """Stop reading."""
         self._whole()
         subscription.closed = True
-        running = self.runtime.queries.get(Catalog.key(subscription.query))
+        running = self.runtime.queries.get(Catalog.key(subscription.source))
         if running is not None:
             running.readers = [r for r in running.readers if r is not subscription]
 

@@ -292,6 +292,7 @@ _creates = st.one_of(
         ast.CreateTable, idents, _some(_column_defs), _some(idents, 0), _bool, _bool, options
     ),
     st.builds(ast.CreateQuery, idents, queries, _bool, _bool, _archives, options),
+    st.builds(ast.CreateQuery, idents, queries, st.just(False), _bool, or_replace=st.just(True)),
 )
 _selects = st.builds(ast.SelectStatement, queries, options)
 _assignments = _some(st.builds(ast.Assignment, column_idents, expressions))
@@ -366,6 +367,16 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Lookup, idents),
         st.builds(ast.Heartbeat, idents, instants),
         st.builds(ast.EndStream, idents),
+        st.builds(ast.PauseQuery, idents),
+        st.builds(ast.ResumeQuery, idents),
+        st.builds(ast.RenameQuery, idents, idents),
+        st.builds(ast.SetQuery, idents, options.filter(bool)),
+        st.builds(
+            ast.Comment,
+            st.sampled_from(list(ast.ObjectKind)),
+            idents,
+            _optional(st.text("aé'\" \n")),
+        ),
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
         st.builds(ast.AlterStream, idents, _optional(instants)),
         st.builds(ast.Reopen, idents),

@@ -122,9 +122,9 @@ def _check_not_fed(runtime: Runtime, name: str) -> None:
         raise UsageError("DS225", message, hint="declare a stream for them")
 
 
-def check_number(runtime: Runtime, user: str | None) -> None:
-    """Raise why there may be no further query: DS634, DS680."""
-    if len(runtime.queries) >= runtime.settings.queries and not runtime.replaying:
+def check_number(runtime: Runtime, user: str | None, gone: int = 0) -> None:
+    """Raise why there may be no further query: DS634, DS680.  `gone`: others will be (negative)."""
+    if len(runtime.queries) + gone >= runtime.settings.queries and not runtime.replaying:
         message = f"{len(runtime.queries)} queries are registered, which is the limit"
         raise UsageError(
             "DS634",
@@ -202,7 +202,7 @@ def start_query(
     if definition.on_lookup:
         return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
-        return _start_periodic(runtime, definition, bound, archiving, later)
+        return start_periodic(runtime, definition, bound, archiving, later)
     if running is None:
         running = prepare(runtime, definition, runtime.plan(bound, definition.options, True))
     running.notes = notes(running.phys)
@@ -241,13 +241,16 @@ def start_query(
     return (*running.notes, *past)
 
 
-def _start_periodic(
+def start_periodic(
     runtime: Runtime,
     definition: QueryDef,
     bound: lp.Output,
     archiving: Archiving | None,
-    later: bool,
+    later: bool = False,
+    answers: bool = True,
 ) -> tuple[str, ...]:
+    """Register a query with SLIDE; what the user should know.  `answers`: a boundary that is due at
+    once is told."""
     key = Catalog.key(definition.name)
     query = periodic_query(runtime, definition, bound)
     feed(runtime, key, query)
@@ -258,8 +261,9 @@ def _start_periodic(
     runtime.clocks.reads(key, query.reads)
     schedule(runtime, query)
     runtime.came_late(query)
-    query.advance(runtime.due(query))
-    if query.evaluator.together and not later:
+    if answers:
+        query.advance(runtime.due(query))
+    if answers and query.evaluator.together and not later:
         for group in list(runtime.shared.of(query.reads[0])):
             group.advance(runtime.due_of(group))
     if query.feed is not None:

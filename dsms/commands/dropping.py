@@ -11,6 +11,7 @@ from dsms.commands.define import forget_query
 from dsms.commands.feeding import forget_stream
 from dsms.commands.late import fed_note, feeding, late_dropping
 from dsms.commands.store import Store
+from dsms.commands.succeeding import check_alone
 from dsms.errors import UsageError
 from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
@@ -39,10 +40,10 @@ def drop(
     allowed  raises DS670 where one that goes with it may not be dropped"""
     name, kind = statement.name.text, statement.kind.value.lower()
     found = catalog.find(name, statement.name.quoted)
-    if found is None or _kind(found) != kind:
+    if found is None or kind_of(found) != kind:
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
-        raise _unknown(catalog, statement, found, kind)
+        raise unknown(catalog, statement.name, found, kind)
     key = Catalog.key(found.name)
     gone = list[str]()
     if statement.cascade:
@@ -54,7 +55,7 @@ def drop(
         for one in users:
             text = to_sql(_dropping(one))
             _drop(runtime, store, one, text, catalog, writers)
-            gone.append(f"{_kind(one)} {one.name}")
+            gone.append(f"{kind_of(one)} {one.name}")
     _refuse_owned(runtime, found)
     text = to_sql(replace(statement, cascade=False))
     stays, notes = _drop(runtime, store, found, text, catalog, writers)
@@ -67,7 +68,9 @@ def _drop(
 ) -> tuple[str, tuple[str, ...]]:
     """One object that nothing else reads; what is to be said of its archive, and of late rows that
     went there."""
-    key, kind = Catalog.key(found.name), _kind(found)
+    key, kind = Catalog.key(found.name), kind_of(found)
+    if isinstance(found, QueryDef):
+        check_alone(runtime, runtime.queries[key])
     _refuse_used(runtime, key, kind, found.name, catalog)
     fed = feeding(runtime, key, others=True) if kind == "stream" else []
     fed = [late_dropping(stream) for stream in fed]
@@ -85,11 +88,12 @@ def _drop(
         _remove(runtime, key, kind)
         writers.forget(key)
     runtime.rights = runtime.rights.without(key)
+    runtime.comments.pop(key, None)
     return stays, fed_note(fed, catalog)
 
 
 def _dropping(found: Object) -> ast.Drop:
-    kind = ast.ObjectKind(_kind(found).upper())
+    kind = ast.ObjectKind(kind_of(found).upper())
     return ast.Drop(kind, ast.Ident(found.name, quoted=True))
 
 
@@ -145,7 +149,8 @@ def _remove(runtime: Runtime, key: str, kind: str) -> None:
         del runtime.catalog.tables[key], runtime.tables[key]
 
 
-def _kind(found: StreamDef | TableDef | QueryDef) -> Kind:
+def kind_of(found: Object) -> Kind:
+    """stream, table or query"""
     match found:
         case StreamDef():
             return "stream"
@@ -155,12 +160,12 @@ def _kind(found: StreamDef | TableDef | QueryDef) -> Kind:
             return "query"
 
 
-def _unknown(catalog: Catalog, statement: ast.Drop, found: object, kind: str) -> UsageError:
-    name = statement.name
+def unknown(catalog: Catalog, name: ast.Ident, found: object, kind: str) -> UsageError:
+    """DS401: there is no object of that name and kind, or one of another kind (`found`)."""
     known = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}[kind]
     message = f"there is no {kind} {name.text}"
     if found is not None:
-        message = f"{name.text} is a {_kind(found)}, not a {kind}"  # type: ignore[arg-type]
+        message = f"{name.text} is a {kind_of(found)}, not a {kind}"  # type: ignore[arg-type]
     names = [d.name for d in known.values()]  # type: ignore[attr-defined]
     return UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, names))
 

@@ -9,6 +9,7 @@ from dsms.commands.lookup_index import indexed, probed, readable
 from dsms.commands.periodic import announce
 from dsms.commands.periodic_alone import recall
 from dsms.commands.periodic_shared import settle
+from dsms.errors import UsageError
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
@@ -17,6 +18,7 @@ from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
 from dsms.running.behind import rows_behind
+from dsms.running.paused import PausedQuery
 from dsms.running.prepare import assembled
 from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
@@ -138,6 +140,11 @@ def lookup(
     """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
     definition = bind_lookup(statement, catalog)
     query = runtime.queries[Catalog.key(definition.name)]
+    if isinstance(query, PausedQuery):
+        query.check()
+        raise UsageError(
+            "DS430", f"query {query.name} is paused", hint=f"RESUME QUERY {query.name}"
+        )
     assert isinstance(query, LookupQuery)
     clock = runtime.clock_of(query.reads)
     group = query.evaluator.group if isinstance(query.evaluator, Member) else None

@@ -71,10 +71,15 @@ def schedule(runtime: Runtime, query: PeriodicQuery) -> None:
         runtime.backlog.add(query.name, query, Task(query.name, 1, 1, priority))
 
 
-def forget(runtime: Runtime, query: EvaluatedQuery) -> None:
-    """The query is dropped: what it alone used goes with it."""
+def unschedule(runtime: Runtime, query: EvaluatedQuery) -> None:
+    """It waits for no turn any more."""
     unit = query.evaluator.group.name if isinstance(query.evaluator, Member) else query.name
     runtime.backlog.remove(unit, query.name)
+
+
+def forget(runtime: Runtime, query: EvaluatedQuery) -> None:
+    """The query is dropped: what it alone used goes with it."""
+    unschedule(runtime, query)
     if isinstance(query.evaluator, Member):
         runtime.shared.leave(query.evaluator)
     for leaf, stream in query.streams.items():

@@ -116,7 +116,7 @@ def check_state(runtime: Runtime, user: str, statement: ast.Statement) -> None:
     """Raise DS681 for a statement that keeps more: of who makes something, and of who owns what is
     written to."""
     match statement:
-        case ast.CreateStream() | ast.CreateTable() | ast.CreateQuery():
+        case ast.CreateStream() | ast.CreateTable() | ast.CreateQuery() | ast.ResumeQuery():
             who, table = user, ""
         case ast.Insert(table=name) | ast.Update(table=name):
             who, table = _owner(runtime, name.text) or "", name.text

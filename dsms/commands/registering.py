@@ -27,6 +27,7 @@ from dsms.commands.define import (
 from dsms.commands.existing import there_already
 from dsms.commands.feeding import catch_up, check_acyclic, check_running
 from dsms.commands.planning import Planner, planned
+from dsms.commands.replacing import Replacing
 from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
 from dsms.errors import DsmsError
@@ -71,11 +72,15 @@ class Registering:
 
         It reads what its creator may read, and goes on so, whoever asks for its answers."""
         runtime = self.runtime
-        found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big, True)
+        shared = not self._replaces
+        found = yield from planned(runtime, self.see, self._plan, self.cancel, self.big, shared)
         definition, bound = found.definition, found.bound
         if bound is None:
             return there_already(runtime, definition, self.statement, self.see())
         catalog = self.see()
+        if self._replaces:
+            change = Replacing(runtime, self.store, self.text, definition, bound, catalog)
+            return (yield from change.pieces(found.phys, self.cancel))
         check_number(runtime, catalog.user)
         check_acyclic(runtime, definition, bound, catalog)
         check_running(runtime, definition)
@@ -95,6 +100,14 @@ class Registering:
             yield from self._synopses_filled(definition)
             unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
         return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
+
+    @property
+    def _replaces(self) -> bool:
+        return self.statement.or_replace and self._key in self.runtime.catalog.queries
+
+    @property
+    def _key(self) -> str:
+        return Catalog.key(self.statement.name.text)
 
     def _plan(self, catalog: Catalog, planner: Planner) -> _Bound:
         definition, bound = bind_create_query(self.statement, catalog, self.text)

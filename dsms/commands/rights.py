@@ -17,7 +17,7 @@ from dsms.rights import secrets
 from dsms.rights.model import ADMINISTRATOR, Json, Rights, User, holder, key_of, removed
 from dsms.rights.seen import refused, seen_after
 from dsms.running.faults import stop
-from dsms.running.registered import Registered
+from dsms.running.registered import Registered, is_hidden
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef
@@ -335,6 +335,9 @@ def _with_roles(
 
 
 def _apply(runtime: Runtime, store: Store, change: Json, told: str) -> Done:
+    for key in [key for key in runtime.beginnings if is_hidden(key)]:
+        for _ in runtime.beginnings[key]:  # it takes over first, and is judged like any other
+            pass
     store(lambda s: None, "rights", json.dumps(change).encode())
     stopped = put(runtime, change)
     if not stopped:

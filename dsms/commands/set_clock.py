@@ -12,21 +12,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dsms.api import Done
+from dsms.commands.anew import bound_again
 from dsms.commands.define import detach, start_query
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.intake.stream import StreamInput
 from dsms.intake.values import instant_text
-from dsms.rights.seen import seen
 from dsms.running.measure import StreamFigures
+from dsms.running.paused import PausedQuery
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_create_query
-from dsms.sql.catalog import Catalog, QueryDef, StreamDef
-from dsms.sql.parser import parse_one
+from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 from dsms.state.ring import Need
@@ -115,6 +114,7 @@ def _queries(runtime: Runtime, key: str) -> list[Registered]:
         q
         for q in runtime.queries.values()
         if key in q.reads or (not q.reads and not tables.isdisjoint(q.tables))
+        if not isinstance(q, PausedQuery) or q.feed is not None
     ]
 
 
@@ -162,29 +162,7 @@ def _check(
 
 
 def _bound(runtime: Runtime, query: Registered) -> Anew:
-    statement = parse_one(query.definition.sql)
-    assert isinstance(statement, ast.CreateQuery)
-    there, over = runtime.catalog, {Catalog.key(name) for name in query.definition.over}
-    read = {key: found for key, found in there.queries.items() if key in over}
-    known = Catalog(as_read(there.streams, query), there.tables, read, there.plans)
-    owner = runtime.rights.owners.get(Catalog.key(query.name))
-    catalog = seen(known, runtime.rights, owner)
-    definition, bound = bind_create_query(
-        replace(statement, if_not_exists=False), catalog, query.definition.sql
-    )
-    assert bound is not None
-    return Anew(query, definition, bound)
-
-
-def as_read(streams: dict[str, StreamDef], query: Registered) -> dict[str, StreamDef]:
-    """The streams with the columns that the query was registered with."""
-    scans = [n for n in lp.leaves_of(query.output) if isinstance(n, lp.StreamScan)]
-    widths = {Catalog.key(scan.stream.name): len(scan.stream.schema) for scan in scans}
-    found = {key: streams[key] for key in widths if key in streams}
-    return {
-        **streams,
-        **{key: replace(s, schema=s.schema[: widths[key]]) for key, s in found.items()},
-    }
+    return Anew(query, *bound_again(runtime, query))
 
 
 def _moved(

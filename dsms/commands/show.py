@@ -123,6 +123,7 @@ def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
             ("kept", INT, told([rows for rows, _ in held])),
             ("since", TIMESTAMP, told([since for _, since in held])),
             ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
+            ("comment", STRING, [runtime.comments.get(key) for key in catalog.streams]),
         ]
     )
 
@@ -159,6 +160,7 @@ def _tables(runtime: Runtime, catalog: Catalog) -> Rows:
             ("key", STRING, [", ".join(d.schema[i].name for i in d.key) or None for d in defs]),
             ("rows", INT, [len(t) for t in tables]),
             ("changed", TIMESTAMP, [shown_instant(t.last_change) for t in tables]),
+            ("comment", STRING, [runtime.comments.get(key) for key in catalog.tables]),
         ]
     )
 
@@ -186,7 +188,7 @@ def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
     )
 
 
-def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
+def describe(runtime: Runtime, statement: ast.Describe, catalog: Catalog) -> Rows:
     """Columns of a stream, table or query, and its declaration."""
     name = statement.name
     found = catalog.find(name.text, name.quoted)
@@ -201,6 +203,8 @@ def describe(statement: ast.Describe, catalog: Catalog) -> Rows:
     notes = [_note(found, i) for i, f in enumerate(found.schema) if f in columns]
     if notes and (told := _of_queries(found, catalog)):
         notes[0] = ", ".join(filter(None, (notes[0], told)))
+    if notes and (said := runtime.comments.get(Catalog.key(found.name))):
+        notes[0] = "; ".join(filter(None, (notes[0], said)))
     secret = _confidential(catalog, found) if isinstance(found, StreamDef) else None
     if secret is not None and notes:  # of the rows, so it stands beside the first column
         told = secret if secret.startswith("seen") else f"rows are confidential {secret}"

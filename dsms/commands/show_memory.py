@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
+from dsms.running.registered import HIDDEN
 from dsms.running.runtime import Runtime
 from dsms.sessions import MemoryLine
 from dsms.sql.types import INT, STRING
@@ -49,7 +50,8 @@ def held(runtime: Runtime) -> Iterator[MemoryLine]:
         name = " * ".join(runtime.inputs[side].definition.name for side in group.sides)
         yield MemoryLine("synopses", name, group.nbytes)
     for query in runtime.queries.values():
-        yield MemoryLine("queries", query.name, query.nbytes(), query.state_limit)
+        name = query.name.rstrip(HIDDEN)
+        yield MemoryLine("queries", name, query.nbytes(), query.state_limit)
         yield MemoryLine("results", query.name, query.log.nbytes, settings.result_log_bytes)
         waiting = sum(reader.pending_bytes for reader in query.readers)
         if waiting:

@@ -14,6 +14,7 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
 from dsms.running.beginning import partial
 from dsms.running.behind import rows_behind, waits_for
+from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
@@ -22,12 +23,10 @@ from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP, Type
 
 
 def status(query: Registered) -> str:
-    """running, or why it stopped."""
-    return (
-        "running"
-        if query.failure is None
-        else f"stopped: {query.failure.code} {query.failure.message}"
-    )
+    """running, paused, or why it stopped."""
+    if query.failure is None:
+        return "paused" if isinstance(query, PausedQuery) else "running"
+    return f"stopped: {query.failure.code} {query.failure.message}"
 
 
 # columns of SHOW QUERIES; FULL has all
@@ -104,6 +103,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
                 for q, hidden in zip(queries, late, strict=True)
             ],
         ),
+        ("comment", STRING, [runtime.comments.get(Catalog.key(q.name)) for q in queries]),
     ]
     return as_rows(columns if full else [c for c in columns if c[0] in BRIEF])
 
@@ -115,7 +115,7 @@ def _over(query: Registered, catalog: Catalog) -> str | None:
 
 
 def _briefly(query: Registered) -> str:
-    return "running" if query.failure is None else "stopped"
+    return status(query) if query.failure is None else "stopped"
 
 
 def _waits_for(runtime: Runtime, query: Registered, catalog: Catalog) -> str | None:

@@ -11,6 +11,7 @@ from dsms.intake.values import duration_text
 from dsms.plan.text import aggregate, describe, expression
 from dsms.running.part import Part, parts_below
 from dsms.running.query import RunningQuery
+from dsms.running.registered import is_hidden
 from dsms.running.runtime import Runtime
 from dsms.sharing.feed import Feed, SingleFeed
 from dsms.sharing.group import Group
@@ -54,7 +55,8 @@ def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
 
 def users(runtime: Runtime, part: Part) -> list[str]:
     """The names of the queries that stand on a part."""
-    continuous = [q for q in runtime.queries.values() if isinstance(q, RunningQuery)]
+    known = (q for key, q in runtime.queries.items() if not is_hidden(key))
+    continuous = [q for q in known if isinstance(q, RunningQuery)]
     return [q.name for q in continuous if any(p is part for p in parts_below(q.pipeline))]
 
 

@@ -8,13 +8,16 @@ from typing import Protocol
 
 from dsms.api import Cancel, Done, Result
 from dsms.commands import (
+    altering,
     change,
     clocks,
+    commenting,
     define,
     dropping,
     explain,
     insert,
     lookup,
+    pausing,
     rights,
     select,
     sessions,
@@ -45,6 +48,7 @@ GROWING = (
     ast.CreateStream
     | ast.CreateTable
     | ast.CreateQuery
+    | ast.ResumeQuery
     | ast.Insert
     | ast.Update
     | ast.SelectStatement
@@ -209,6 +213,9 @@ def _begun(
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
     if isinstance(statement, ast.Explain) and is_big(statement, sql):
         return SeveralSlices(explain.explaining(runtime, statement, see, cancel, big=True))
+    if isinstance(statement, ast.ResumeQuery):
+        store = engine.store_by(catalog.user)
+        return SeveralSlices(pausing.resumed(runtime, store, statement, catalog, cancel))
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
     return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
@@ -242,6 +249,16 @@ def run(
             return reopen(runtime, store, statement, catalog)
         case ast.Heartbeat() | ast.EndStream():
             return finished(clocks.tell(engine, statement, catalog, cancel))
+        case ast.PauseQuery():
+            return pausing.pause(runtime, store, statement, catalog)
+        case ast.RenameQuery():
+            return altering.rename_query(runtime, store, statement, catalog)
+        case ast.SetQuery():
+            return altering.set_query(runtime, store, statement, catalog)
+        case ast.Comment():
+            return commenting.comment(runtime, store, statement, catalog)
+        case ast.ResumeQuery():
+            return finished(pausing.resumed(runtime, store, statement, catalog, cancel))
         case ast.Drop():
             return dropping.drop(
                 runtime,
@@ -263,7 +280,7 @@ def run(
         case ast.ShowCreate():
             return show_create.show_create(runtime, statement, catalog)
         case ast.Describe():
-            return show.describe(statement, catalog)
+            return show.describe(runtime, statement, catalog)
         case ast.Set():
             return settings.set_setting(runtime, statement, caller)
         case ast.CancelSession():

@@ -9,6 +9,7 @@ from dsms.commands.quotas import user_stats
 from dsms.commands.show_archives import archive_stats
 from dsms.reads.stream_rows import kept
 from dsms.running.progress import progress
+from dsms.running.registered import is_hidden
 from dsms.running.runtime import Runtime
 
 
@@ -37,7 +38,8 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "clock": shown_instant(q.shown_clock),
             **progress(runtime, q),
         }
-        for q in runtime.queries.values()
+        for key, q in runtime.queries.items()
+        if not is_hidden(key)
     }
     counts = runtime.transactions.counters()
     return {

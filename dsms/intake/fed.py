@@ -127,6 +127,12 @@ class FedInput(StreamInput):
         self.feeds[key] = feed
         self.fed_by = tuple(f.query for f in self.feeds.values())
 
+    def rename(self, key: str, to: str, name: str) -> None:
+        """The query that feeds it has another name."""
+        self.feeds[key].query = name
+        self.feeds = {to if k == key else k: feed for k, feed in self.feeds.items()}
+        self.fed_by = tuple(f.query for f in self.feeds.values())
+
     def drop(self, key: str) -> None:
         """The query feeds it no more; what it has put in stands."""
         gone = self.feeds.pop(key)

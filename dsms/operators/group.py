@@ -261,6 +261,10 @@ class GroupByOp(InPieces):
                 out.append(self.reported.held(i))
         return out
 
+    def standing(self) -> int:
+        """How many rows `current` gives."""
+        return int(np.count_nonzero(self.reported.there))
+
     def current(self) -> Batch:
         """The rows reported and not taken back, one per group; `ts` has no meaning."""
         return self.reported.current(self.groups)

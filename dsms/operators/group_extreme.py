@@ -210,6 +210,10 @@ class ExtremeOp(InStretches):
             dead = 0
         self.at[OLDEST] = dead
 
+    def standing(self) -> int:
+        """How many rows `current` gives."""
+        return int(self.at[THERE])
+
     def current(self) -> Batch:
         """The row that stands reported; `ts` has no meaning."""
         one = int(self.at[THERE])

@@ -108,6 +108,14 @@ class Incremental:
         lost = lost_rows(came, now)
         return concat([now, lost]).in_order() if lost.n else now
 
+    def tell_from(self, boundary: int) -> None:
+        """What came before that boundary has been told.  Of boundaries between rows nothing is
+        known."""
+        assert isinstance(self.inner.log, Collected)
+        kept = [] if self.numbers is not None else self.inner.log.kept
+        cut = ((c, int(np.searchsorted(c.at, boundary))) for c in kept)
+        self.inner.log.kept = [c.after(c.seq + n) for c, n in cut if n < len(c)]
+
     def _taken(self) -> Answer:
         """What has come since the last boundary, in the order in which it came."""
         assert isinstance(self.inner.log, Collected)

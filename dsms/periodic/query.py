@@ -20,6 +20,7 @@ from dsms.errors import DsmsError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
 from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.periodic.incremental import Incremental
 from dsms.periodic.silence import (
     SILENCE,
     Arrivals,
@@ -33,7 +34,7 @@ from dsms.periodic.silence import (
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.faults import CANCELLED, explained
 from dsms.running.registered import ENDED, Registered
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.batch import Batch
 from dsms.state.columns import taken
@@ -320,10 +321,26 @@ class PeriodicQuery(EvaluatedQuery):
             self.archived.report(chunk)
         Registered.publish(self, chunk)
 
+    def goes_on(self, last: Answer | None, answered: int) -> None:
+        """It comes in the place of a query that gave that answer at the boundary `answered`: what
+        entered or left since is what it tells first."""
+        if self.numbers is None:
+            self.registered = max(self.registered, answered)
+            if self.due is not None and self.due <= answered:
+                self.first = self.due = next_boundary(self.slide, answered)
+        if self.output.kind == "rstream":
+            return
+        if isinstance(self.evaluator, Incremental) and self.evaluator.deltas:
+            self.evaluator.tell_from(answered)
+        elif last is not None:
+            self.last = _values(last, self.output.schema)
+
     def _changes(self, now: Answer) -> Answer:
         """What of the answer is reported."""
         before = self.last if self.last is not None else no_rows_like(now)
         self.last = now
+        if len(before.ids) != len(now.ids):  # of another plan: equal are equal values
+            now, before = (_values(a, self.output.schema) for a in (now, before))
         match self.output.kind:
             case "istream":
                 return new_rows(now, before)
@@ -341,6 +358,11 @@ class PeriodicQuery(EvaluatedQuery):
 
     def answer_rows(self) -> int:
         return int(self.latest is not None) if self.last is None else self.last.n
+
+
+def _values(rows: Answer, schema: Schema) -> Answer:
+    """The rows as they are told (more columns are there for ORDER BY only)."""
+    return Answer(rows.n, rows.cols[: len(schema)])
 
 
 def _pieces(reported_at: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:

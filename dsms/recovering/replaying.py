@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from dsms.commands import change, rights, table_rows
+from dsms.commands import change, rights, succeeding, table_rows
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.recovering.durability import Durability
@@ -41,6 +41,8 @@ def recover(saver: Durability) -> None:
     journal.settle()
     journal.muted = False
     saver.recovered.checkpoint = checkpoint.lsn
+    left = succeeding.give_up(saver.engine.runtime, saver.store)
+    saver.recovered.notes += [f"query {name} is as it was before it was changed" for name in left]
     accepted = accept(saver)
     refusing = [f"stream {s} takes no rows: {e.message}" for s, e in journal.failures.items()]
     told = [*fallen_back(saver, older), *journal.notes, *refusing]
@@ -153,6 +155,8 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
             for key, upto in reached.items():
                 engine.runtime.rings[key].let_go(upto)
             _declare(engine, sql, *whose)
+        case succeeding.RECORD:
+            succeeding.ended(engine.runtime, body)
         case "rights":
             rights.put(engine.runtime, json.loads(body))
         case _:

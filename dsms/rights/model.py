@@ -156,6 +156,14 @@ class Rights:
         """An object was made by that user."""
         return self if user is None else self.changed({"owners": [[key, key_of(user)]]})
 
+    def renamed(self, key: str, to: str) -> Rights:
+        """An object has another name: it is whose it was, and grants on it stand."""
+        places = {place: g for place, g in self.grants.items() if place[1] == key}
+        moved = {(who, to, right): g for (who, _, right), g in places.items()}
+        grants = {p: g for p, g in self.grants.items() if p not in places} | moved
+        owners = {to if k == key else k: owner for k, owner in self.owners.items()}
+        return Rights(self.users, self.roles, grants, owners)
+
     def without(self, key: str) -> Rights:
         """An object was dropped: one that is made under its name has another owner and no
         grants."""

@@ -47,8 +47,13 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (_CREATE,)
         case ast.CreateQuery(into=into):
             fed = () if into is None else (Need(Right.INSERT, into.stream),)
-            return (_CREATE, *fed, *_reads(statement.query))
+            there = (Need(Right.ADMIN, statement.name),) if statement.or_replace else ()
+            return (_CREATE, *there, *fed, *_reads(statement.query))
         case ast.Drop() | ast.AlterStream() | ast.Reopen() | ast.AddColumn():
+            return (Need(Right.ADMIN, statement.name),)
+        case ast.PauseQuery() | ast.ResumeQuery():
+            return (Need(Right.ADMIN, statement.name),)
+        case ast.RenameQuery() | ast.SetQuery() | ast.Comment():
             return (Need(Right.ADMIN, statement.name),)
         case ast.Describe():
             return (Need(None, statement.name),)

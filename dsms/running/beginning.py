@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dsms.intake.values import instant_text
 from dsms.operators.window_rows import RowsWindowOp
 from dsms.plan.parts import node_at
+from dsms.running.inheriting import Inherited
 from dsms.running.part import all_stages
 from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of, too_young
 from dsms.running.query import RunningQuery
@@ -37,8 +38,12 @@ def begin(runtime: Runtime, query: RunningQuery) -> tuple[str, ...]:
     return note
 
 
-def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], Iterator[None]]:
+def beginning(
+    runtime: Runtime, query: RunningQuery, has: Inherited | None = None, tells: bool = True
+) -> tuple[tuple[str, ...], Iterator[None]]:
     """`begin` piece by piece: what the user should know, and the pieces.
+
+    has    what it has of another one;  tells: its first answer
 
     It has all rows of its past when this returns; what streams hand on between the pieces waits in
     it for their end."""
@@ -46,6 +51,7 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
         Catalog.key(query.name), query, lambda read: runtime.run_unit(read, None)
     )
     clock = runtime.clock_of(query.reads)
+    has = has or Inherited()
     needed = [p for p in pasts(query.output) if p.leaf in query.pipeline.sources]
     first = {leaf: runtime.inputs[key].next_complete for leaf, key in query.streams.items()}
     first |= _from_answers(query)
@@ -53,10 +59,10 @@ def beginning(runtime: Runtime, query: RunningQuery) -> tuple[tuple[str, ...], I
         for batch in rows_of(past, runtime.rings.get(past.stream), clock):
             first[past.leaf] = min(first[past.leaf], int(batch.number[0]))
             query.pipeline.sources[past.leaf].push(batch)
-    query.starts = first
-    note = _take_note(runtime, query, needed, clock, read)
+    query.starts = first | has.first
+    note = _take_note(runtime, query, needed, clock, read, has)
     query.beginning = True
-    return note, _filling(runtime, query, clock)
+    return note, _filling(runtime, query, clock, tells)
 
 
 def _from_answers(query: RunningQuery) -> dict[int, int]:
@@ -69,9 +75,9 @@ def _from_answers(query: RunningQuery) -> dict[int, int]:
     return {leaf: at for leaf, at in found.items() if leaf in query.streams}
 
 
-def _filling(runtime: Runtime, query: RunningQuery, clock: int) -> Iterator[None]:
+def _filling(runtime: Runtime, query: RunningQuery, clock: int, tells: bool) -> Iterator[None]:
     pause = runtime.settings.pause
-    for _ in query.begin(clock):
+    for _ in query.begin(clock, tells):
         if pause is not None and pause():
             query.pipeline.hurry(True)
         yield
@@ -88,12 +94,15 @@ def _take_note(
     needed: list[Past],
     clock: int,
     read: Sequence[RunningQuery],
+    has: Inherited,
 ) -> tuple[str, ...]:
     look_back(runtime, query, needed, clock)
     for other in read:  # of which the answer is known as it stands
         whole = max(other.partial_until, other.clock if other.clock > clock else ALWAYS)
         query.partial_until = max(query.partial_until, whole)
         query.full_at += other.full_at
+    query.partial_until = max(query.partial_until, has.partial_until)
+    query.full_at += has.full_at
     shown = partial(runtime, query)
     return () if shown is None else (f"{missing(runtime, query)} {shown}",)
 
@@ -105,6 +114,16 @@ def missing(runtime: Runtime, query: Registered) -> str:
     held = [(r, rings.get(s)) for s in query.reads if (r := recents.get(s)) is not None]
     aside = any(r.count and (ring is None or r.reach < ring.reach) for r, ring in held)
     return ASIDE if aside else GONE
+
+
+def is_kept(runtime: Runtime, node: lp.Node, clock: int) -> bool:
+    """Whether a query of that plan, which begins at the clock, would miss nothing."""
+    needed = list(pasts(node))
+    fronts = {p.stream: runtime.handed_on(p.stream) for p in needed}
+    timed = [p for p in needed if p.rows is None]
+    if complete_after(timed, runtime.rings, fronts, clock) > clock:
+        return False
+    return not rows_missing(needed, runtime.rings, fronts, clock)
 
 
 def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock: int) -> None:

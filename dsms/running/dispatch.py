@@ -152,6 +152,23 @@ class Dispatch:
         self.queries[key] = query
         self._add(key, query)
 
+    def rename(self, key: str, to: str) -> None:
+        """The query has another key, at its place among the others."""
+        query, number = self.queries[key], self.numbers[key]
+        self._remove(key, query)
+        all_of_them = [(to if k == key else k, q) for k, q in self.queries.items()]
+        self.queries.clear()
+        self.queries.update(all_of_them)
+        self.fresh[to], self.numbers[to] = query, number
+
+    def replace(self, key: str, query: Registered) -> Registered:
+        """The query comes in the place of the one that has this key, which gets no more rows."""
+        old = self.queries[key]
+        self._remove(key, old)
+        self.queries[key] = query
+        self._add(key, query)
+        return old
+
     def unregister(self, key: str) -> Registered:
         """It gets none any more."""
         query = self.queries.pop(key)

@@ -36,6 +36,10 @@ class Reporting(Protocol):
         """Those rows, each once, in any order (`ts` is of no meaning)."""
         ...
 
+    def standing(self) -> int:
+        """How many they are."""
+        ...
+
 
 @runtime_checkable
 class Fallible(Protocol):

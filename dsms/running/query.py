@@ -65,11 +65,11 @@ class RunningQuery(Registered):
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
-    def begin(self, clock: int) -> Iterator[None]:
+    def begin(self, clock: int, tells: bool = True) -> Iterator[None]:
         """Start at an instant, with what its sources were given of the past; piece by piece.
 
         How its answer came about is not reported; the answer at that instant is the first thing
-        that a view reports."""
+        that a view reports, if it `tells` of it."""
         if clock == ALWAYS:
             self._begin(ALWAYS)
             yield from self.going(ALWAYS)
@@ -77,7 +77,7 @@ class RunningQuery(Registered):
         self._begin(ALWAYS)
         yield from self.going(clock, clock)
         self.sink.seq = 0
-        if self.failure is None:
+        if self.failure is None and tells:
             self._report_first(clock)
 
     def _report_first(self, clock: int) -> None:
@@ -229,10 +229,11 @@ class RunningQuery(Registered):
             if key == stream and leaf in self.pipeline.sources:
                 yield self.pipeline.sources[leaf]
 
-    def keep_answer(self, rows: Batch) -> None:
-        """Keep the answer, these rows, in the sink: the operator that had it is no longer its
-        own."""
+    def keep_answer(self, rows: Batch | None) -> None:
+        """Keep the answer, these rows (None: it has none yet), in the sink: the operator that had
+        it is no longer its own."""
         spec = replace(self.sink.spec, view=True)
         seq, self.sink = self.sink.seq, Sink(spec)
-        self.sink.step(rows, self.clock)
+        if rows is not None:
+            self.sink.step(rows, self.clock)
         self.sink.seq, self.moved_answer = seq, True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +25,12 @@ from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
 ENDED = FOREVER - 1  # the clock of streams that have ended
+HIDDEN = "\0"  # behind the name of a query that is to take the place of another one
+
+
+def is_hidden(key: str) -> bool:
+    """Whether that is the key of such a query."""
+    return key.endswith(HIDDEN)
 
 
 class ResultTap(Protocol):
@@ -172,7 +178,10 @@ class Registered(ABC):
         if not self.readers:
             return
         for reader in self.readers:
-            reader.give(item)
+            if reader.renamed is not None and isinstance(item, Push):
+                reader.give(replace(item, query=reader.query))
+            else:
+                reader.give(item)
         self.readers = [r for r in self.readers if not r.closed]
 
     def fail(self, error: DsmsError) -> None:

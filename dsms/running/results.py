@@ -33,8 +33,15 @@ class ResultLog:
         self.rows += count
         self.nbytes += chunk.nbytes
         self.next_seq = chunk.seq + count
-        if self.rows < self.limit and self.nbytes <= self.limit_bytes:
-            return
+        if self.rows >= self.limit or self.nbytes > self.limit_bytes:
+            self._forget()
+
+    def shorten(self, limit: int) -> None:
+        """It holds so many rows from here on; or more than it did."""
+        self.limit = limit
+        self._forget()
+
+    def _forget(self) -> None:
         while len(self.chunks) > 1 and self._too_much(len(self.chunks[0])):
             old = self.chunks.popleft()
             self.rows -= len(old)

@@ -50,8 +50,7 @@ Unit = Group | Part | Registered  # what moves by itself
 
 @dataclass(slots=True, eq=False)
 class Handle:
-    """Where the runtime is: what is part of its state and needs all of it finds it here, after a
-    restart, too."""
+    """Where the runtime is, for what is part of its state, also after a restart."""
 
     runtime: Runtime = field(init=False)
 
@@ -77,9 +76,10 @@ class Runtime:
     indices: Indices = field(init=False)  # over what rings hold; not stored
     durable: Durable | None = None  # what is on the disk, if anything is
     archivings: dict[str, Archiving] = field(default_factory=dict)  # of streams and queries
-    beginnings: dict[str, Iterator[None]] = field(default_factory=dict)  # what is left of these
+    beginnings: dict[str, Iterator[object]] = field(default_factory=dict)  # what is left of these
     handle: Handle = field(default_factory=Handle)
     rights: Rights = field(default_factory=Rights)
+    comments: dict[str, str] = field(default_factory=dict)  # on streams, tables and queries
     dispatch: Dispatch = field(default_factory=Dispatch, init=False)  # who gets which rows
     parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
     answers: Answers = field(init=False)  # what queries read of others

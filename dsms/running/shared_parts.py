@@ -99,6 +99,17 @@ class SharedParts:
         if self._has_company(key):
             self._look(key, query, query.clock)
 
+    def renamed(self, key: str, to: str) -> None:
+        """A query has another key."""
+        if key in self.keys:
+            self.keys[to] = self.keys.pop(key)
+        for part_key in self.keys.get(to, {}).values():
+            self.known[part_key] = {
+                to if k == key else k: p for k, p in self.known[part_key].items()
+            }
+        if key in self.pending:
+            self.pending[to] = self.pending.pop(key)
+
     def left(self, key: str, query: object) -> None:
         """A query is gone, and with it the parts that nothing else uses."""
         self.pending.pop(key, None)
@@ -131,7 +142,7 @@ class SharedParts:
         unit, place = located(query, path)
         if isinstance(unit, Part) and not place:
             return unit
-        return self._split(unit, place)
+        return self.split(unit, place)
 
     # ------------------------------------------------------------ who has what
 
@@ -242,14 +253,15 @@ class SharedParts:
         """The part of another one works for the query, too."""
         part = other
         if place or not isinstance(other, Part):
-            part = self._split(other, place)
+            part = self.split(other, place)
         assert isinstance(part, Part)
         with _Answer(query):
             self.dispatch.anew(key)
             self._free_parts(give_way(query, path, part, least))
             query.shares = True
 
-    def _split(self, unit: Unit, place: Path) -> Part:
+    def split(self, unit: Unit, place: Path) -> Part:
+        """What a query, or a part, has at that place becomes a part of its own."""
         self.made += 1
         name = f"part {self.made}"
         if isinstance(unit, Part):

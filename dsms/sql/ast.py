@@ -97,6 +97,7 @@ from dsms.sql.nodes.statements import (
     Assignment,
     CancelSession,
     ColumnDef,
+    Comment,
     Confidential,
     Conflict,
     CreateQuery,
@@ -113,8 +114,12 @@ from dsms.sql.nodes.statements import (
     Lookup,
     ObjectKind,
     Option,
+    PauseQuery,
+    RenameQuery,
+    ResumeQuery,
     SelectStatement,
     Set,
+    SetQuery,
     Show,
     ShowKind,
     Statement,
@@ -152,6 +157,11 @@ AnyStatement = (
     | AddColumn
     | Heartbeat
     | EndStream
+    | PauseQuery
+    | ResumeQuery
+    | RenameQuery
+    | SetQuery
+    | Comment
     | CreateUser
     | AlterUser
     | AlterQuota
@@ -183,6 +193,7 @@ __all__ = [
     "Cast",
     "ColumnDef",
     "ColumnRef",
+    "Comment",
     "Comparison",
     "Confidential",
     "Conflict",
@@ -240,11 +251,14 @@ __all__ = [
     "OrderItem",
     "Output",
     "OutputKind",
+    "PauseQuery",
     "Pos",
     "Privilege",
     "Query",
     "RangeWindow",
+    "RenameQuery",
     "Reopen",
+    "ResumeQuery",
     "Revoke",
     "RevokeRole",
     "Right",
@@ -258,6 +272,7 @@ __all__ = [
     "Set",
     "SetOp",
     "SetOpKind",
+    "SetQuery",
     "Show",
     "ShowCreate",
     "ShowKind",

@@ -4,7 +4,7 @@ Secrets are in it: `dsms.secret_texts` takes them out."""
 
 from __future__ import annotations
 
-from dsms.sql import ast
+from dsms.sql import ast, print_changes
 from dsms.sql.print_expressions import Expressions, name, names, option_value, string
 
 
@@ -41,7 +41,7 @@ def text(node: ast.Statement, expressions: Expressions) -> str:
         case ast.RevokeRole(roles, source):
             return f"REVOKE {names(roles)} FROM {names(source)}"
         case _:
-            raise TypeError(f"unknown statement {type(node).__name__}")
+            return print_changes.text(node)
 
 
 def _quota(options: tuple[ast.Option, ...]) -> str:

@@ -263,13 +263,11 @@ def _create(node: ast.CreateStream | ast.CreateTable | ast.CreateQuery) -> str:
                 head, "NON RETROACTIVE" if node.non_retroactive else "", _with(node.options)
             )
         case ast.CreateQuery(query_name, its_query):
-            tail = [
-                "ON LOOKUP" if node.on_lookup else "",
-                _archive(node.archive),
-                _with(node.options),
-            ]
+            on_lookup = "ON LOOKUP" if node.on_lookup else ""
+            tail = [on_lookup, _archive(node.archive), _with(node.options)]
             into = f"{_into(node.into)} " if node.into is not None else ""
-            head = f"CREATE QUERY {absent}{name(query_name)} AS {into}{query(its_query)}"
+            verb = "CREATE OR REPLACE" if node.or_replace else "CREATE"
+            head = f"{verb} QUERY {absent}{name(query_name)} AS {into}{query(its_query)}"
             return _joined(head, *tail)
 
 

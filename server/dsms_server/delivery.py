@@ -127,7 +127,7 @@ class Delivery:
     def _give(self, feed: SubscriptionFeed, items: list[Push | Chunk]) -> None:
         """Unless they could not be kept: a reader that was told of them would be told others of
         those numbers after a restart."""
-        problem = self._engine.untold(feed.query)
+        problem = self._engine.untold(feed.source)
         if problem is None:
             self._loop.call_soon_threadsafe(feed.reader.deliver, feed, items)
         else:

@@ -63,6 +63,11 @@ class SubscriptionFeed:
         self.dropped = False  # the engine gave up on a reader that is too slow
         self.credit = False  # the reader has room for what comes next
 
+    @property
+    def source(self) -> str:
+        """What its query is called now; `query` is the name that it was asked for by."""
+        return self.query if self.sub is None else self.sub.source
+
     def number(self, item: Push | Chunk) -> Push | Chunk:
         """The item, with the number of the next row if it has none; `next_seq` moves behind it."""
         if isinstance(item, Push) and item.seq < 0:

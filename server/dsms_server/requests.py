@@ -348,7 +348,7 @@ class Requests:
             session.linger()
             return
         for feed in list(self.feeds.values()):
-            if not rights.may(session.user, "SUBSCRIBE", feed.query.casefold()):
+            if not rights.may(session.user, "SUBSCRIBE", feed.source.casefold()):
                 what = f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
                 gone = UsageError("DS670", what)
                 self.server.audit.request("unsubscribe", session.account, feed.query, gone)

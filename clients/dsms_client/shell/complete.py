@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 PATIENCE = 2.0  # seconds for which a key waits for the server
 _WORD = re.compile(r"\\?['\w.]*$")
 _SET = re.compile(r"(?:^|;)\s*set\s+(?:(\w+)\s*(?:=|\bto\b)\s*)?['\w]*$", re.IGNORECASE)
-_WITH = re.compile(r"\bwith\s*\((?:[^()]*,)?\s*(?:(\w+)\s*=\s*)?['\w]*$", re.IGNORECASE)
-_LOOKUP = re.compile(r"(?:^|;)\s*lookup\s+\w*$", re.IGNORECASE)
+_WITH = re.compile(r"\b(?:with|set)\s*\((?:[^()]*,)?\s*(?:(\w+)\s*=\s*)?['\w]*$", re.IGNORECASE)
+_QUERY = re.compile(
+    r"(?:^|;)\s*(?:lookup|(?:pause|resume|alter|drop|comment\s+on)\s+query)\s+\w*$", re.IGNORECASE
+)
 _FROM = re.compile(r"\b(?:from|join)\s+$", re.IGNORECASE)
 _NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
 
@@ -53,7 +55,7 @@ class ShellCompleter(Completer):
         if before.lstrip().startswith("\\"):
             return self._meta(before)
         names = self._known()
-        if _LOOKUP.search(before):
+        if _QUERY.search(before):
             return [(q, "query") for q in names.get("queries", {})]
         for place, table, kind in ((_SET, SETTINGS, "setting"), (_WITH, OPTIONS, "option")):
             if found := place.search(before):

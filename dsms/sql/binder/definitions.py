@@ -97,10 +97,13 @@ def bind_create_query(
     statement: ast.CreateQuery, catalog: Catalog, sql: str = ""
 ) -> tuple[QueryDef, Output] | tuple[QueryDef, None]:
     """The registered query and its plan; the plan is None if IF NOT EXISTS found the query
-    there."""
+    there.  What OR REPLACE found is no concern here."""
     taken = taken_by(statement, statement.name, QueryDef, catalog)
-    if isinstance(taken, QueryDef):
+    if isinstance(taken, QueryDef) and not statement.or_replace:
         return taken, None
+    if statement.or_replace:
+        statement = replace(statement, or_replace=False)
+        sql = to_sql(statement)
     archive = statement.archive
     if archive is not None and statement.on_lookup:
         raise error(
@@ -143,14 +146,15 @@ def taken_by(
     kind: type,
     catalog: Catalog,
 ) -> StreamDef | TableDef | QueryDef | None:
-    """The object of that name, if IF NOT EXISTS lets it stand; DS213 if the name is taken
-    otherwise."""
+    """The object of that name, if IF NOT EXISTS lets it stand or OR REPLACE finds it; DS213 if the
+    name is taken otherwise."""
     found = catalog.find(name.text)  # unquoted: names that differ in case only would be a trap
     if found is None and catalog.hides(name.text):
         raise error("DS213", f"the name {name.text} is taken", name, "choose another name")
     if found is None:
         return None
-    if statement.if_not_exists and isinstance(found, kind):
+    replaced = isinstance(statement, ast.CreateQuery) and statement.or_replace
+    if (statement.if_not_exists or replaced) and isinstance(found, kind):
         return found
     what = kind_of(found)
     hint = f"choose another name, or DROP {what.upper()} {found.name} first"

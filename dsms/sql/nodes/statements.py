@@ -124,7 +124,9 @@ class Into(Node):
 
 @dataclass(frozen=True, slots=True)
 class CreateQuery(Statement):
-    """``CREATE QUERY q AS [INSERT INTO s] select [ON LOOKUP] [ARCHIVE ...] [WITH (...)]``"""
+    """``CREATE QUERY q AS [INSERT INTO s] select [ON LOOKUP] [ARCHIVE ...] [WITH (...)]``
+
+    `or_replace`: it takes the place of one of that name, if there is one"""
 
     name: Ident
     query: Query
@@ -133,6 +135,7 @@ class CreateQuery(Statement):
     archive: Archive | None = None
     options: tuple[Option, ...] = ()
     into: Into | None = None
+    or_replace: bool = False
 
 
 class ObjectKind(StrEnum):
@@ -228,6 +231,45 @@ class Delete(Statement):
     table: Ident
     where: Expr | None = None
     at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseQuery(Statement):
+    """``PAUSE QUERY q``: it computes nothing until it is resumed."""
+
+    name: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeQuery(Statement):
+    """``RESUME QUERY q``: one that is paused, or has stopped, begins anew."""
+
+    name: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class RenameQuery(Statement):
+    """``ALTER QUERY q RENAME TO r``"""
+
+    name: Ident
+    to: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuery(Statement):
+    """``ALTER QUERY q SET (option = value, ...)``"""
+
+    name: Ident
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comment(Statement):
+    """``COMMENT ON STREAM|TABLE|QUERY x IS 'text'``; `text` None: NULL, there is none any more."""
+
+    kind: ObjectKind
+    name: Ident
+    text: str | None
 
 
 class ExplainFormat(StrEnum):

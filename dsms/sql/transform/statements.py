@@ -63,12 +63,15 @@ def _choice(kinds: type[_E], token: Token, what: str) -> _E:
 
 def _query(
     pos: Pos,
+    replacing: bool | None,
     absent: bool | None,
     name: ast.Ident,
     query: ast.Query,
     clauses: tuple[Clause, ...],
     into: ast.Into | None,
 ) -> ast.CreateQuery:
+    if replacing and absent:
+        raise bad("DS109", pos, "a query that is there is replaced or let be, not both")
     said = once(clauses)
     return ast.CreateQuery(
         name,
@@ -78,6 +81,7 @@ def _query(
         _value(said, "ARCHIVE"),
         _value(said, "WITH") or (),
         into,
+        bool(replacing),
         pos=pos,
     )
 
@@ -273,17 +277,19 @@ class Definitions(Options):
     def create_query(
         self,
         pos: Pos,
+        replacing: bool | None,
         absent: bool | None,
         name: ast.Ident,
         query: ast.Query,
         *clauses: Clause,
     ) -> Any:
-        return _query(pos, absent, name, query, clauses, None)
+        return _query(pos, replacing, absent, name, query, clauses, None)
 
     @rule
     def feeding_query(
         self,
         pos: Pos,
+        replacing: bool | None,
         absent: bool | None,
         name: ast.Ident,
         stream: ast.Ident,
@@ -292,7 +298,7 @@ class Definitions(Options):
         *clauses: Clause,
     ) -> Any:
         into = ast.Into(stream, columns or (), pos=stream.pos)
-        return _query(pos, absent, name, query, clauses, into)
+        return _query(pos, replacing, absent, name, query, clauses, into)
 
 
 class Statements(Definitions, Alterations, Rights, Inspections):

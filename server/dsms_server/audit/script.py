@@ -93,5 +93,7 @@ def _command(statement: ast.Statement) -> str:
     """``CREATE QUERY``"""
     if isinstance(statement, ast.CancelSession) and statement.close:
         return "CLOSE SESSION"
+    if isinstance(statement, ast.RenameQuery | ast.SetQuery):
+        return "ALTER QUERY"
     words = re.findall("[A-Z][a-z]*", type(statement).__name__)
     return " ".join(word for word in words if word != "Statement").upper()

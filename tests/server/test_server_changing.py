@@ -1,0 +1,96 @@
+"""Queries are paused, replaced and renamed while sessions read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsms.engine import Engine
+from dsms.running import net_change
+from dsms_client.sync import connect
+from tests.server.harness import Peer, Running
+
+S = 1_000_000
+SCRIPT = """
+CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;
+CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 4 s] GROUP BY k;
+"""
+SUMS = "SELECT k, SUM(v) AS n FROM s [RANGE 4 s] GROUP BY k"
+
+
+@pytest.fixture
+def running(serve) -> Running:
+    running = serve(Engine())
+    with connect(port=running.port) as db:
+        db.execute(SCRIPT)
+        come(db, 0, 6)
+    return running
+
+
+def come(db, first: int, n: int) -> None:
+    db.ingest("s", [[i % 2, i, i * S] for i in range(first, first + n)])
+    db.heartbeat("s", (first + n - 1) * S)
+
+
+def subscribed(port: int, **fields) -> Peer:
+    peer = Peer(port)
+    peer.ask("hello", version=1)
+    assert "error" not in peer.ask("subscribe", query="q", **fields)
+    return peer
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_readers_go_on_with_the_net_change(running, apart, monkeypatch):
+    monkeypatch.setattr(net_change, "LARGE", 0 if apart else 1 << 30)
+    peer = subscribed(running.port)
+    first = peer.push()
+    assert first["kind"] == "snapshot" and sorted(first["data"]) == [[0, 2], [1, 2]]
+    with connect(port=running.port) as db:
+        db.execute(f"CREATE OR REPLACE QUERY q AS {SUMS}")
+        gone, came = peer.push(), peer.push()
+        assert (gone["kind"], gone["seq"], sorted(gone["data"])) == (
+            "delete",
+            first["seq"],
+            [[0, 2], [1, 2]],
+        )
+        assert (came["kind"], came["seq"], sorted(came["data"])) == (
+            "insert",
+            first["seq"] + 2,
+            [[0, 6], [1, 8]],
+        )
+        assert gone["at"] == came["at"] == 5 * S
+        db.execute("PAUSE QUERY q")
+        come(db, 6, 1)
+        db.execute("RESUME QUERY q")
+        assert [peer.push()["kind"] for _ in range(2)] == ["delete", "insert"]
+    peer.socket.close()
+
+
+def test_a_subscription_keeps_the_name_that_it_was_opened_by(running):
+    peer = subscribed(running.port)
+    peer.push()
+    with connect(port=running.port) as db:
+        db.execute("ALTER QUERY q RENAME TO r")
+        come(db, 6, 2)
+        assert {peer.push()["push"] for _ in range(2)} == {"q"}
+        assert peer.ask("subscribe", query="q")["error"]["code"] == "DS401"
+        assert "error" not in peer.ask("subscribe", query="r")
+        assert peer.push()["push"] == "r"
+        assert "error" not in peer.ask("unsubscribe", query="q")
+        db.execute("DROP QUERY r")
+        end = peer.push()
+        assert (end["push"], end["kind"]) == ("r", "end")
+    peer.socket.close()
+
+
+def test_other_columns_end_a_subscription_and_one_may_subscribe_again(running):
+    peer = subscribed(running.port)
+    first = peer.push()
+    with connect(port=running.port) as db:
+        db.execute(f"CREATE OR REPLACE QUERY q AS {SUMS.replace('AS n', 'AS total')}")
+        end = peer.push()
+        assert (end["kind"], end["code"]) == ("end", "DS435")
+        reply = peer.ask("subscribe", query="q")
+        assert list(reply["columns"]) == ["k", "total"]
+        again = peer.push()
+        assert again["kind"] == "snapshot" and again["seq"] == first["seq"]
+    peer.socket.close()
