@@ -13,6 +13,7 @@ from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 from dsms.sql.transform.alterations import Alterations
+from dsms.sql.transform.changes import Changes
 from dsms.sql.transform.inspections import Inspections
 from dsms.sql.transform.queries import Queries, once
 from dsms.sql.transform.rights import Rights
@@ -301,7 +302,7 @@ class Definitions(Options):
         return _query(pos, replacing, absent, name, query, clauses, into)
 
 
-class Statements(Definitions, Alterations, Rights, Inspections):
+class Statements(Definitions, Alterations, Changes, Rights, Inspections):
     """All rules of the grammar."""
 
     @rule
