@@ -515,6 +515,16 @@ def test_explain_says_that_a_look_up_reads_by_an_index():
     assert plan.endswith(": read when it is asked, by an index over s.k")
 
 
+def test_a_look_up_goes_on_without_a_column_that_came_later():
+    engine = _filled(" INDEX BY (k)")
+    engine.execute("CREATE QUERY a AS SELECT * FROM s [RANGE 1 h] WHERE k = 3 ON LOOKUP")
+    before = _shown(engine, "LOOKUP a")
+    engine.execute("ALTER STREAM s ADD COLUMN z INT")
+    assert len(before) == 3 and _shown(engine, "LOOKUP a") == before
+    (first, *_) = _shown(engine, "SELECT * FROM s [RANGE 1 h] WHERE k = 3")
+    assert first["z"] is None
+
+
 def test_joins_ask_for_columns_too(monkeypatch):
     monkeypatch.setattr(indices, "SHARE", 0)
     engine = _filled()

@@ -258,7 +258,7 @@ class ReadTransaction:
         if pick is None:
             return (self._whole(leaf, read, number, sub, at) for number, sub in subs.items())
         there = [s for s in subs.values() if s is not None]
-        found = pick.together(there, read.since(at), at)
+        found = [self._narrow(leaf, b) for b in pick.together(there, read.since(at), at)]
         return [self._mapped(leaf, b, self.errors) for b in found] if leaf in self.maps else found
 
     def _whole(self, leaf: int, read: Read, number: int, sub: SubWindow | None, at: int) -> Batch:
