@@ -4,9 +4,9 @@ must come of them.
     MALLOC_PERTURB_=255 ARROW_DEFAULT_MEMORY_POOL=system python -m tests.folders.make NAME [STORY]
 
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
-`users`), which is about who may do what and how rows come, or of `story_answers` (`answers`), about
-queries over queries (with glibc the variables fill unused memory with zeros,
-which pack better).  It is made once, when the layout of state has changed, and never again: every
+`users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
+queries over queries, or of `story_changes` (`changes`), about definitions that change (with glibc
+the variables fill unused memory with zeros, which pack better).  It is made once, when the layout of state has changed, and never again: every
 later version opens it.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsms import Engine
-from tests.folders import story, story_answers, story_users
+from tests.folders import story, story_answers, story_changes, story_users
 from tests.folders.play import answers, play, results
 from tests.folders.story import Step
 
@@ -90,5 +90,6 @@ def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 if __name__ == "__main__":
     chosen: Story = story
     if sys.argv[2:]:
-        chosen = {"users": story_users, "answers": story_answers}[sys.argv[2]]
+        stories = {"users": story_users, "answers": story_answers, "changes": story_changes}
+        chosen = stories[sys.argv[2]]
     make(sys.argv[1], chosen)
