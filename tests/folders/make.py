@@ -6,8 +6,8 @@ must come of them.
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
 queries over queries, or of `story_changes` (`changes`), about definitions that change (with glibc
-the variables fill unused memory with zeros, which pack better).  It is made once, when the layout of state has changed, and never again: every
-later version opens it.
+the variables fill unused memory with zeros, which pack better).  It is made once, when the layout
+of state has changed, and never again: every later version opens it.
 """
 
 from __future__ import annotations
