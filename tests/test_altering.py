@@ -28,7 +28,7 @@ def come(db: Engine, first: int, n: int) -> None:
     db.heartbeat("s", (first + n - 1) * S)
 
 
-def shown(db: Engine, what: str = "QUERIES") -> dict[str, dict[str, Any]]:
+def shown(db: Engine, what: str = "QUERIES FULL") -> dict[str, dict[str, Any]]:
     rows = db.execute(f"SHOW {what}")[0].data.to_pylist()  # type: ignore[union-attr]
     return {next(iter(r.values())): r for r in rows}
 

@@ -67,7 +67,7 @@ def replaced(db: Engine, query: str, user: str | None = None) -> Done:
 
 
 def status(db: Engine) -> dict[str, Any]:
-    rows = db.execute("SHOW QUERIES LIKE 'q'")[0].data.to_pylist()  # type: ignore[union-attr]
+    rows = db.execute("SHOW QUERIES FULL LIKE 'q'")[0].data.to_pylist()  # type: ignore[union-attr]
     assert len(rows) == 1
     return rows[0]
 
