@@ -34,14 +34,15 @@ def too_much_state(query: str, used: int, limit: int) -> UsageError:
     )
 
 
-def stop(queries: Iterable[Registered | None], fault: Exception) -> None:
-    """These queries stop.  Raises the fault if it only says that the statement at work was
-    cancelled."""
+def stop(queries: Iterable[Registered | None], fault: Exception) -> bool:
+    """These queries stop.  False, and they go on, if the fault only says that the statement at
+    work was cancelled, or that its turn is over: raise it again, where it was caught."""
     if isinstance(fault, DsmsError) and fault.code == CANCELLED:
-        raise fault
+        return False
     for query in queries:
         if query is not None and query.failure is None:
             query.fail(explained(query.name, fault))
+    return True
 
 
 def set_aside(name: str) -> UsageError:

@@ -79,7 +79,8 @@ class Looked:
             try:
                 found = self.index.match(rows) if self.looks else {}
             except Exception as fault:
-                stop(self.queries, fault)
+                if not stop(self.queries, fault):
+                    raise
                 return
             for slot, own in (*found.items(), *((slot, rows) for slot in self.plain)):
                 query = self.queries[slot]

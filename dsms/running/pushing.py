@@ -14,4 +14,5 @@ def push(query: Registered, stream: str, rows: Sequence[Batch]) -> None:
     try:
         query.take_rows(stream, rows)
     except Exception as fault:
-        stop([query], fault)
+        if not stop([query], fault):
+            raise

@@ -38,6 +38,7 @@ from dsms.running.turns import Turn
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
+from dsms.sharing.stopping import stop_group
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER
@@ -257,7 +258,8 @@ class Runtime:
             try:
                 self._take(group, stream, released)
             except Exception as fault:
-                self._stop(group, fault)
+                if not stop_group(self.shared, self.backlog, group, fault):
+                    raise
         self.dispatch.deliver(stream, released, push)
 
     def _take(self, group: Group, stream: str, released: Released) -> None:
@@ -265,13 +267,6 @@ class Runtime:
             group.begin(self.first_rows[stream])
         for batch in released.complete:
             group.take(stream, batch)
-
-    def _stop(self, group: Group, fault: Exception) -> None:
-        """A fault in what the queries of a group share stops them all."""
-        stop(queries := [m.query for m in group.members if m.query is not None], fault)
-        self.shared.expel(group)
-        for query in queries:
-            self.backlog.remove(group.name, query.name)
 
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
@@ -324,14 +319,16 @@ class Runtime:
             try:
                 unit.advance(self.due_of(unit), cancel)
             except Exception as fault:
-                self._stop(unit, fault)
+                if not stop_group(self.shared, self.backlog, unit, fault):
+                    raise
         elif isinstance(unit, Part):
             unit.advance(self.due(unit), cancel)
         elif unit.failure is None and not unit.beginning and not unit.left_to_group:
             try:
                 self._advance(unit, cancel)
             except Exception as fault:
-                stop([unit], fault)
+                if not stop([unit], fault):
+                    raise
         if isinstance(unit, RunningQuery):
             self.dispatch.moved(Catalog.key(unit.name))
 
@@ -339,7 +336,7 @@ class Runtime:
         """It has killed the server twice at the same place."""
         why = set_aside(unit.name)
         if isinstance(unit, Group):
-            self._stop(unit, why)
+            stop_group(self.shared, self.backlog, unit, why)
         elif unit.failure is None:
             unit.fail(why)
 
@@ -354,7 +351,8 @@ class Runtime:
         try:
             return self.backlog.work(self.settings.timer)
         except Exception as fault:
-            stop([self.queries.get(name) for name in self.backlog.began], fault)
+            if not stop([self.queries.get(name) for name in self.backlog.began], fault):
+                raise
             return True
 
     def due(self, query: Registered | Part) -> int:

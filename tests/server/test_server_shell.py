@@ -215,7 +215,9 @@ def test_completion_knows_all_words_of_the_language():
     assert {n: vs for n, vs in bare.items() if n not in OF_SESSION} == CHANGEABLE
     assert bare.keys() == {*CHANGEABLE, *OF_SESSION}
     offered = {n: {v.strip("'") for v in vs} for n, vs in words.OPTIONS.items()}
-    assert offered.keys() == {n for n, option in OPTIONS.items() if {"query", "select"} & {*option.on}}
+    assert offered.keys() == {
+        n for n, option in OPTIONS.items() if {"query", "select"} & {*option.on}
+    }
     assert all(offered[n] == set(OPTIONS[n].choices) for n in offered if OPTIONS[n].choices)
 
 
