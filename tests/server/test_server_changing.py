@@ -74,7 +74,9 @@ def test_a_subscription_keeps_the_name_that_it_was_opened_by(running):
         assert peer.push()["push"] == "q"
         assert peer.ask("subscribe", query="q")["error"]["code"] == "DS401"
         assert "error" not in peer.ask("subscribe", query="r")
-        assert peer.push()["push"] == "r"
+        while (name := peer.push()["push"]) == "q":  # in one push or in two
+            pass
+        assert name == "r"
         assert "error" not in peer.ask("unsubscribe", query="q")
         db.execute("DROP QUERY r")
         end = peer.push()
