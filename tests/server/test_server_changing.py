@@ -70,7 +70,7 @@ def test_a_subscription_keeps_the_name_that_it_was_opened_by(running):
     peer.push()
     with connect(port=running.port) as db:
         db.execute("ALTER QUERY q RENAME TO r")
-        come(db, 6, 2)
+        come(db, 8, 1)
         assert peer.push()["push"] == "q"
         assert peer.ask("subscribe", query="q")["error"]["code"] == "DS401"
         assert "error" not in peer.ask("subscribe", query="r")
