@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import Future
 from random import Random
 
@@ -348,3 +349,27 @@ def test_queries_come_back_that_a_lower_limit_would_refuse(tmp_path):
     assert again.saver.recovered.notes == [] and list(again.runtime.queries) == ["p", "q"]
     with pytest.raises(UsageError, match="2 queries are registered, which is the limit"):
         again.execute("CREATE QUERY r AS SELECT k FROM s")
+
+
+@pytest.mark.parametrize(
+    "windows", ["[RANGE 2 s SLIDE 2 s]", "[RANGE 2 s] EVERY 2 s", "[RANGE 2 s] ON LOOKUP"]
+)
+def test_a_query_that_begins_to_keep_rows_of_a_stream_comes_back_with_all_behind_it(
+    tmp_path, windows
+):
+    """The ring that its own statement makes is not there yet when that is done again."""
+    engine = Engine(str(tmp_path / "data"))
+    engine.execute("CREATE STREAM a (v INT, t TIMESTAMP) TIMESTAMP BY t")
+    engine.ingest("a", [[1, 1_000_000], [2, 9_000_000]])
+    engine.execute(f"CREATE QUERY q AS SELECT COUNT(*) FROM a {windows} WITH (path = ws)")
+    engine.execute("CREATE TABLE h (k INT PRIMARY KEY); INSERT INTO h VALUES (7)")
+    engine.ingest("a", [[3, 20_000_000]])
+    engine.sync()
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")  # the engine has died there
+    again = Engine(str(tmp_path / "copy"))
+    assert again.saver.recovered.notes == [] and list(again.runtime.queries) == ["q"]
+    assert again.execute("SELECT k FROM h")[0].data.to_pydict() == {"k": [7]}
+    rings = [e.runtime.rings["a"] for e in (engine, again)]
+    assert rings[0].reach == rings[1].reach and rings[0].count == rings[1].count
+    engine.close()
+    again.close()

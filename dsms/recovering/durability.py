@@ -178,5 +178,6 @@ class Durability:
 def _reached(runtime: Runtime) -> dict[str, int]:
     """What has left the rings.  When rows of archived streams land, or elastic queries have read
     them, is no function of the inputs, and what a ring still has is what a query begins with: so
-    that is written down with the statement."""
+    that is written down with the statement.  A ring that the statement itself has made is among
+    them; done again it begins at the same instant, and is passed over before."""
     return {key: ring.reach for key, ring in runtime.rings.items() if ring.reach > ALWAYS}

@@ -152,8 +152,9 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
             _declare(engine, sql, user)
         case "reached":
             reached, sql, *whose = json.loads(body)
-            for key, upto in reached.items():
-                engine.runtime.rings[key].let_go(upto)
+            rings = engine.runtime.rings
+            for key in reached.keys() & rings.keys():  # others the statement itself makes
+                rings[key].let_go(reached[key])
             _declare(engine, sql, *whose)
         case succeeding.RECORD:
             succeeding.ended(engine.runtime, body)
