@@ -9,6 +9,8 @@ import pytest
 
 from dsms.api import Done
 from dsms.engine import Engine
+from dsms.errors import UsageError
+from dsms.settings import Settings
 from tests.stories.play import rows_of, snapshot
 
 S = 1_000_000
@@ -312,3 +314,24 @@ def test_versions_that_ended_before_any_time_are_freed(more: str) -> None:
         (rows,) = engine.execute(f"SELECT name FROM {query}")
         found = rows_of(rows.data)  # type: ignore[union-attr]
         assert found == [("699",)], query
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_first_rows_of_a_table_are_behind_what_queries_that_share_a_join_have_answered(
+    shared: bool,
+) -> None:
+    engine = Engine(settings=Settings(shared_parts=shared))
+    engine.execute(DECLARED)
+    join = "FROM readings [RANGE 1 h] r JOIN places p ON r.p = p.p"
+    engine.execute(f"CREATE QUERY q AS {JOIN}")
+    engine.execute(f"CREATE QUERY n AS SELECT name, COUNT(*) {join} GROUP BY name")
+    engine.ingest("readings", [["a", 1, 5 * S]])
+    engine.ingest("readings", [["a", 2, 7 * S]])
+    with pytest.raises(UsageError, match=r"answers up to 1970-01-01T00:00:06\.999999Z") as error:
+        engine.execute("INSERT INTO places VALUES ('a', 'A') AT 6 s")
+    assert error.value.code == "DS523"
+    told = done(engine, "INSERT INTO places VALUES ('a', 'A')").message
+    assert told == "1 row inserted as of 1970-01-01T00:00:07Z"
+    engine.heartbeat("readings", 8 * S)
+    (asked,) = engine.execute(f"SELECT r.p, name {join}")
+    assert join_rows(engine) == sorted(rows_of(asked.data))  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsms.intake.values import instant_text
+from dsms.running.part import Part
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import ENDED, Runtime
@@ -25,10 +26,19 @@ def instant_of_change(runtime: Runtime, key: str, at: int | None) -> int:
     that can't be."""
     readers = [q for q in _readers(runtime, key) if not _ended(runtime, q)]
     streams = {s for q in readers or _readers(runtime, key) for s in q.reads}
-    given = [q.begun for q in readers if q.begun > ALWAYS or isinstance(q, RunningQuery)]
     return runtime.tables[key].instant(
-        at, runtime.clocks.newest(streams or runtime.inputs), max(given, default=None)
+        at,
+        runtime.clocks.newest(streams or runtime.inputs),
+        max(_given(runtime, key, readers), default=None),
     )
+
+
+def _given(runtime: Runtime, key: str, readers: list[Registered]) -> Iterator[int]:
+    """How far answers over the table were given.  A query that sleeps below a part is told the
+    time late: the part has come that far for it."""
+    shared = [p for p in runtime.dispatch.parts.values() if key in p.tables]
+    yield from (p.begun for p in shared if not _ended(runtime, p))
+    yield from (q.begun for q in readers if q.begun > ALWAYS or isinstance(q, RunningQuery))
 
 
 def unseen(runtime: Runtime, key: str, at: int, said: bool) -> tuple[str, ...]:
@@ -72,7 +82,7 @@ def _readers(runtime: Runtime, key: str) -> list[Registered]:
     return [q for q in runtime.queries.values() if key in q.tables]
 
 
-def _ended(runtime: Runtime, query: Registered) -> bool:
+def _ended(runtime: Runtime, query: Registered | Part) -> bool:
     """Nothing can come any more."""
     return bool(query.reads) and runtime.clocks.query_clock(query.reads) >= ENDED
 
