@@ -157,6 +157,21 @@ def test_parts_go_with_the_last_reader() -> None:
 # ---------------------------------------------------------------- DROP, SHOW, EXPLAIN
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT x.k FROM Istream(q) [RANGE 8 s] x JOIN Istream(q) [RANGE 4 s] y ON x.k = y.k",
+        "SELECT k, v FROM Dstream(q) [RANGE 8 s] EXCEPT SELECT k, v FROM Dstream(q) [RANGE 1 s]",
+    ],
+)
+def test_who_reads_the_same_stream_of_a_query_twice_is_dropped(text: str) -> None:
+    made = engine("CREATE QUERY q AS SELECT k, v FROM s [RANGE 3 s]", f"CREATE QUERY p AS {text}")
+    made.execute("DROP QUERY p")
+    made.execute(f"CREATE QUERY p AS {text}")
+    made.execute("DROP QUERY q CASCADE")
+    assert not made.runtime.dispatch.parts and not made.runtime.parts.known
+
+
 def test_what_is_read_is_dropped_with_its_readers_alone() -> None:
     made = engine(
         COUNTS,

@@ -281,10 +281,10 @@ def forget_query(runtime: Runtime, key: str, why: str) -> None:
 def detach(runtime: Runtime, key: str) -> None:
     """The query is not among the others any more, nor is what it alone used."""
     gone = runtime.dispatch.unregister(key)
+    del runtime.catalog.queries[key], runtime.catalog.plans[key]
     runtime.recents.unregistered(gone)
     runtime.parts.left(key, gone)
     starve(runtime, key, gone)
     if isinstance(gone, EvaluatedQuery):
         forget(runtime, gone)
-    del runtime.catalog.queries[key], runtime.catalog.plans[key]
     runtime.clocks.forget(key)

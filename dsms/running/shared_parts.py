@@ -115,7 +115,7 @@ class SharedParts:
         self.pending.pop(key, None)
         if key in self.keys and isinstance(query, RunningQuery):
             self.wanted -= Counter(query.phys.wants)
-        for part_key in self.keys.pop(key, {}).values():
+        for part_key in set(self.keys.pop(key, {}).values()):  # one may stand at two places
             self.known[part_key].pop(key)
             if not self.known[part_key]:
                 del self.known[part_key]
