@@ -102,6 +102,20 @@ def test_who_keeps_no_answer_is_read_over_what_is_held() -> None:
     assert shown(made, "p") == [(3,)]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_a_query_has_appended_is_made_of_what_is_held(kept: bool) -> None:
+    made = Engine()
+    made.execute(STREAMS.replace("BY t", "BY t RETAIN 1 h") if kept else STREAMS)
+    made.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 3 s]")
+    made.execute("CREATE QUERY p AS SELECT Rstream(DISTINCT k) FROM Istream(q) [RANGE UNBOUNDED]")
+    feed(made, (1, 4, 1), (2, 5, 2), (2, 6, 3))
+    made.heartbeat("s", 20 * S)  # the answer of q is empty, that of p is not
+    (done,) = made.execute("CREATE QUERY d AS SELECT Rstream(DISTINCT k) FROM p")
+    assert shown(made, "p") == [(1,), (2,)]
+    assert shown(made, "d") == ([(1,), (2,)] if kept else [])
+    assert any("partial" in warning for warning in done.warnings) is not kept
+
+
 def test_a_reader_of_a_periodic_query_has_its_slide() -> None:
     made = engine(
         "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 4 s SLIDE 2 s] GROUP BY k",

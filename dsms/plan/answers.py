@@ -4,6 +4,9 @@ A continuous query that reads the answer of another one, FROM q, has the plan of
 Where q runs, and its operators hand on what stands above asks for, that part is left as it runs:
 no rule of the optimizer looks into it, and what comes out of it goes to q's own sink and to its
 readers.  Elsewhere its plan is rewritten together with what stands above, as that of a subquery is.
+
+What a block of such a query has appended rests on all that its input ever was, not on what that is
+now: below it nothing of other queries is taken over, so that it begins with what streams hold.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ class _Settling:
     at_work: AtWork
     strategy: Strategy
     running: dict[int, Phys] = field(default_factory=dict)
+    inside: bool = False  # in the plan of a query that is read, but doesn't work for this one
 
     def settle(self, node: lp.Node, asked: Demand, ages: bool) -> lp.Node:
         """`ages`: what stands above goes by timestamps that leaves have to tell."""
@@ -52,7 +56,9 @@ class _Settling:
         old = lp.children(node)
         reads = any(isinstance(n, lp.Answer) for n in lp.nodes_of(node))
         ages = ages or (reads and needs_ages(without_answers(node)))
-        new = tuple(self.settle(c, demand(node, i, asked), ages) for i, c in enumerate(old))
+        gone_by = self.inside and isinstance(node, lp.Append)
+        below = replace(self, at_work=none_at_work) if gone_by else self
+        new = tuple(below.settle(c, demand(node, i, asked), ages) for i, c in enumerate(old))
         same = all(a is b for a, b in zip(old, new, strict=True))
         return node if same else lp.with_children(node, new)
 
@@ -62,7 +68,7 @@ class _Settling:
             phys = shifted(whole.children[0], node.first)
             self.running[id(phys.node)] = phys
             return replace(node, child=phys.node)
-        child = self.settle(node.child, asked, ages)
+        child = replace(self, inside=True).settle(node.child, asked, ages)
         return replace(child, schema=node.schema)
 
     def _fits(self, whole: Phys, asked: Demand) -> bool:
