@@ -6,6 +6,7 @@ An engine in a program of its own has neither, and says so (DS661) or shows noth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -93,6 +94,11 @@ class Memory(Protocol):
 
     def check(self, what: str) -> None:
         """Raise DS625 if there is none left for something new."""
+        ...
+
+    def grow(self, what: str, more: int, held: Iterable[MemoryLine]) -> None:
+        """Take so many bytes at once, with what the engine holds now.  Raises DS625 if they are
+        not left."""
         ...
 
     def bound(self, size: int) -> int:

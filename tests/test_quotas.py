@@ -129,7 +129,12 @@ def test_state_is_that_of_what_one_owns(engine: Engine):
     assert (limit, whose) == (1 << 20, "small") and used > limit
     lines = engine.execute("SHOW MEMORY")[0].data.to_pylist()
     assert used == sum(line["bytes"] for line in lines if line["holder"] in ("mine", "a"))
-    for text in ("CREATE STREAM b (k INT)", "INSERT INTO mine VALUES (1)", query("a1")):
+    for text in (
+        "CREATE STREAM b (k INT)",
+        "INSERT INTO mine VALUES (1)",
+        "ALTER STREAM a ADD COLUMN c INT",
+        query("a1"),
+    ):
         assert told(engine, text)[:5] == "DS681"
     assert told(engine, "SELECT 1; SHOW STREAMS; DELETE FROM mine") == ""
     other = told(engine, "INSERT INTO mine VALUES (1)", "bob")
@@ -224,6 +229,18 @@ def test_a_query_counts_while_it_is_filled(engine: Engine):
         list(filling)
     assert told(engine, text.format("a2")) == ""
     assert quotas(engine)["alice", "queries"] == (1, 1, "small")
+
+
+def test_a_column_whose_defaults_are_more_than_the_quota_is_refused(engine: Engine):
+    engine.execute("CREATE STREAM a (k INT) RETAIN 1 HOUR", user="alice")
+    engine.advance(0)
+    engine.ingest("a", {"k": list(range(1000))})
+    engine.advance(1)
+    add = "ALTER STREAM a ADD COLUMN {} STRING DEFAULT '{}'"
+    assert told(engine, add.format("c", "x" * 1100)).startswith("DS681")
+    assert told(engine, add.format("c", "x" * 100)) == ""
+    assert told(engine, add.format("d", "x" * 960)).startswith("DS681")
+    assert quotas(engine)["alice", "state"][1] < 1 << 20
 
 
 def test_nothing_at_all_is_a_quota(engine: Engine):

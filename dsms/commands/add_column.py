@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from dsms.api import Done
 from dsms.commands.feeding import catch_up
+from dsms.commands.quotas import check_state
+from dsms.commands.show_memory import held
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.intake.defaults import filled
@@ -27,9 +29,14 @@ from dsms.sql.suggest import hint
 from dsms.sql.types import Field
 from dsms.state.batch import Batch
 
+SAMPLE = 8  # rows by which a default is measured
+
 
 def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog: Catalog) -> Done:
-    """Add it.  Raises DS401 no such stream, DS212 a name that is taken, DS235 where it can't be."""
+    """Add it.
+
+    Raises DS401 no such stream, DS212 a name that is taken, DS235 where it can't be; DS625, DS681
+    where the rows that are kept would take more with it than may be held."""
     name = statement.name
     found = catalog.find(name.text, name.quoted)
     if not isinstance(found, StreamDef):
@@ -43,6 +50,8 @@ def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog
         before, schema=(*before.schema, column), sql=_declared(before, statement.column)
     )
     _check(runtime, statement, before, after)
+    if not runtime.replaying:
+        _check_room(runtime, statement, catalog, key, column)
     runtime.begin_all()
     runtime.pump_all()
     catch_up(runtime)
@@ -90,6 +99,26 @@ def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after:
     if why:
         message = f"stream {before.name} can't get a column: {why}"
         raise error("DS235", message, statement.column, helps)
+
+
+def _check_room(
+    runtime: Runtime, statement: ast.AddColumn, catalog: Catalog, key: str, column: Field
+) -> None:
+    """Raise DS625 or DS681 where the column, in all rows that are kept, is too large."""
+    entry, ring = runtime.inputs[key], runtime.rings.get(key)
+    recent, memory = runtime.recents.streams.get(key), runtime.settings.memory
+    own = entry.waiting + (0 if ring is None else ring.count)
+    more = _bytes(column, own)
+    if catalog.user is not None:
+        check_state(runtime, catalog.user, statement, more)
+    if memory is not None:
+        more += 0 if recent is None else _bytes(column, recent.count)
+        memory.grow("a column", more, held(runtime))
+
+
+def _bytes(column: Field, rows: int) -> int:
+    """About what so many defaults take."""
+    return rows * filled(column, SAMPLE).nbytes // SAMPLE
 
 
 def _empty(column: Field) -> bool:

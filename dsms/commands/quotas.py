@@ -112,18 +112,23 @@ def check_queries(runtime: Runtime, user: str | None) -> None:
         raise over(user, QUERIES, limit, used, "more queries")
 
 
-def check_state(runtime: Runtime, user: str, statement: ast.Statement) -> None:
+def check_state(runtime: Runtime, user: str, statement: ast.Statement, more: int = 0) -> None:
     """Raise DS681 for a statement that keeps more: of who makes something, and of who owns what is
-    written to."""
+    written to, or gets a column.
+
+    more  bytes that it will take, as far as that is known"""
     match statement:
         case ast.CreateStream() | ast.CreateTable() | ast.CreateQuery() | ast.ResumeQuery():
             who, table = user, ""
-        case ast.Insert(table=name) | ast.Update(table=name):
+        case ast.Insert(table=name) | ast.Update(table=name) | ast.AddColumn(name=name):
             who, table = _owner(runtime, name.text) or "", name.text
         case _:
             return
     limit = _limit(runtime, who, STATE)
-    if limit is None or (used := states(runtime)[key_of(who)]) < limit.most:
+    if limit is None:
+        return
+    used = states(runtime)[key_of(who)]
+    if used < limit.most and used + more <= limit.most:
         return
     if key_of(who) != key_of(user):
         raise full(table)

@@ -45,7 +45,8 @@ from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.script import Piece, pieces
 
 GROWING = (
-    ast.CreateStream
+    ast.AddColumn
+    | ast.CreateStream
     | ast.CreateTable
     | ast.CreateQuery
     | ast.ResumeQuery

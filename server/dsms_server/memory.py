@@ -26,6 +26,7 @@ from dsms_server.parties import Peer
 
 LEAST = 8 << 20  # bytes with which a plan can be run at all
 SELDOM = 100  # a look at what the engine holds may take one in so many seconds
+MIB = 1 << 20
 SHARE = 16  # ... but there is one when one in so many bytes of the budget may have come or gone
 
 
@@ -75,13 +76,16 @@ class Memory:
     def look(self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]) -> None:
         """Ask the engine, in its thread, what it holds."""
         began = elapsed()
-        found: Counter[str] = Counter()
-        for line in held():
-            found[line.part] += line.bytes
-        self._engine, self.arrived = found, 0
-        self._freed.look(found.total())
+        self._see(held())
+        self._freed.look(self._engine.total())
         took = elapsed() - began
         self._next_look = began + max(1.0, SELDOM * took)
+
+    def _see(self, held: Iterable[MemoryLine]) -> None:
+        found: Counter[str] = Counter()
+        for line in held:
+            found[line.part] += line.bytes
+        self._engine, self.arrived = found, 0
 
     def bound(self, size: int) -> int:
         """A bound of the server on bytes on their way, or a quarter of the budget if that is
@@ -114,6 +118,14 @@ class Memory:
         """Raise DS625 if there is none left for `what`."""
         if self.limit is not None and (used := self.used) >= self.limit:
             raise _none_left(what, used, self.limit)
+
+    def grow(self, what: str, more: int, held: Iterable[MemoryLine]) -> None:
+        """Take `more` bytes, which count until the next look finds them; the engine's thread asks,
+        with what it holds.  Raises DS625 if they are not left."""
+        self._see(held)
+        if self.limit is not None and (used := self.used) + more > self.limit:
+            raise _none_left(f"{what} of {more / MIB:.1f} MiB", used, self.limit)
+        self._engine["streams"] += more
 
     @contextmanager
     def lent(self, most: int, who: Cancel | None) -> Iterator[int]:

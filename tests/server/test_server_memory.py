@@ -86,10 +86,28 @@ def test_over_the_budget_rows_and_declarations_are_refused(full: Running):
             "CREATE STREAM u (k INT)",
             "CREATE TABLE u (k INT)",
             "CREATE QUERY q AS SELECT k FROM s",
+            "CREATE OR REPLACE QUERY q AS SELECT k FROM s",
+            "ALTER STREAM s ADD COLUMN c INT",
             "SELECT COUNT(*) FROM s [RANGE 1 min]",
             "INSERT INTO r VALUES (1)",
+            "INSERT INTO r VALUES (1) ON CONFLICT DO NOTHING",
         ):
             assert peer.ask("execute", sql=sql)["error"]["code"] == "DS625", sql
+
+
+def test_a_column_whose_defaults_are_too_large_is_refused(running: Running):
+    with running.peer() as peer:
+        peer.ask("execute", sql="CREATE QUERY q AS SELECT k FROM s [RANGE 1 min]")
+        fill(peer, 0)
+        add = "ALTER STREAM s ADD COLUMN {} STRING DEFAULT '{}'"
+        problem = peer.ask("execute", sql=add.format("c", "x" * 20_000))["error"]
+        assert problem["code"] == "DS625" and "a column of 38.2 MiB" in problem["message"]
+        done = [
+            "error" not in peer.ask("execute", sql=add.format(name, "x" * 3000))
+            for name in "cdefghi"
+        ]
+        assert done == sorted(done, reverse=True) and 2 < sum(done) < 6
+        assert running.server.memory.used <= 32 * MB
 
 
 def test_over_the_budget_others_go_on_and_what_is_dropped_makes_room(full: Running):
