@@ -4,6 +4,7 @@ whichever way the stream is found; never a traceback."""
 from __future__ import annotations
 
 import bz2
+import encodings.aliases
 import gzip
 import io
 import json
@@ -18,8 +19,9 @@ from dsms.errors import DsmsError, UsageError
 from dsms_client import cli
 from dsms_client.files.infer import infer
 from dsms_client.files.open import read
-from dsms_client.files.options import Options
+from dsms_client.files.options import Options, encoding_of
 from dsms_client.files.source import FileSource
+from dsms_client.shell import copying
 from tests.effort import effort
 from tests.test_file_forms import APACHE, ZEEK
 
@@ -83,6 +85,15 @@ ODD = {
     "wide.csv": b"k,k,K\n1,2,3\n",
     "long.csv": b"k" * 3_000_000,
 }
+ENCODINGS = (
+    *sorted({*encodings.aliases.aliases.values(), "unicode_escape", "raw_unicode_escape"}),
+    *("idna", "punycode", "undefined", "foo", "", "\0", "é"),
+)
+NO_TEXT = {
+    *("base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"),
+    *("idna", "punycode", "undefined", "foo", "", "\0", "é"),
+}
+NONE = Options()
 
 
 def made(name: str, data: bytes, folder: Path) -> str:
@@ -91,19 +102,19 @@ def made(name: str, data: bytes, folder: Path) -> str:
     return str(path)
 
 
-def inferred(path: str) -> str:
+def inferred(path: str, options: Options = NONE) -> str:
     """The code of what is wrong, if anything is."""
     try:
-        infer(FileSource(path, Options()))
+        infer(FileSource(path, options))
     except DsmsError as problem:
         return problem.code
     return ""
 
 
-def loaded(path: str, columns: tuple[tuple[str, str], ...]) -> str:
+def loaded(path: str, columns: tuple[tuple[str, str], ...], options: Options = NONE) -> str:
     """As `--stream` and `replay` read it."""
     try:
-        _, pieces = read(FileSource(path, Options()), columns, {}, Options())
+        _, pieces = read(FileSource(path, options), columns, {}, options)
         for _ in pieces:
             pass
     except DsmsError as problem:
@@ -166,3 +177,48 @@ def test_the_file_is_named(tmp_path: Path) -> None:
     path = made("magic.parquet", b"PAR1", tmp_path)
     with pytest.raises(UsageError, match=r"cannot read .*magic.parquet as Parquet"):
         infer(FileSource(path, Options()))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_an_encoding_is_one_of_text_and_what_it_cannot_read_has_a_code(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = []
+    path = made("x.csv", SOUND["x.csv"], tmp_path)
+    try:
+        options.append(Options(encoding=encoding_of(name)))
+    except UsageError as problem:
+        assert problem.code == "DS215" and name in NO_TEXT | {"mbcs", "oem"}
+        with pytest.raises(SystemExit):
+            cli.main(["load", path, "--create", "s", "--dry-run", "--encoding", name])
+    for option in options:
+        assert name not in NO_TEXT
+        for data in (
+            SOUND["x.csv"],
+            b"k,t\n1,2\n3,4,\n",
+            b"k\n\xff\xfe\x80\n",
+            b"",
+            b"k,v\n\\ud800",
+        ):
+            path = made("x.csv", data, tmp_path)
+            for found in (inferred(path, option), loaded(path, COLUMNS, option)):
+                assert not found or found[:4] in ("DS50", "DS53"), (data, found)
+
+
+def test_utf_16_without_its_mark_is_the_files_error(tmp_path: Path) -> None:
+    path = made("x.csv", b"a,b\n1,2\n", tmp_path)
+    assert inferred(path, Options(encoding="utf-16")) == "DS530"
+    assert loaded(path, COLUMNS, Options(encoding="utf-16")) == "DS530"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("delimiter = 'ab'", "delimiter = 'é'", "delimiter = ''", "delimiter = '\"'"),
+        *("encoding = 'foo'", "encoding = 'base64'", "encoding = 'idna'", "max_rejects = ²"),
+    ],
+)
+def test_copy_takes_no_option_that_load_does_not(option: str) -> None:
+    with pytest.raises(UsageError) as problem:
+        copying.read(f"COPY t FROM 'x.csv' WITH ({option})")
+    assert problem.value.code == "DS215"

@@ -50,7 +50,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import codecs
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -58,7 +57,7 @@ from typing import Any
 from dsms.errors import UsageError
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
-from dsms_client.files.options import KINDS, Options
+from dsms_client.files.options import KINDS, Options, delimiter_of, encoding_of
 from dsms_client.files.send import LoadJob
 from dsms_client.files.several import expand
 
@@ -307,12 +306,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _character(text: str) -> str:
-    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(text) != 1 or not text.isascii() or text in '"\r\n':
-        raise argparse.ArgumentTypeError(
-            "a delimiter is one ASCII character, and no quote or line end"
-        )
-    return text
+    try:
+        return delimiter_of(text)
+    except UsageError as problem:
+        raise argparse.ArgumentTypeError(problem.message) from None
 
 
 def _count(text: str) -> int:
@@ -336,9 +333,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _encoding(text: str) -> str:
     try:
-        return codecs.lookup(text).name
-    except LookupError:
-        raise argparse.ArgumentTypeError(f"{text} is no encoding that is known") from None
+        return encoding_of(text)
+    except UsageError as problem:
+        raise argparse.ArgumentTypeError(problem.message) from None
 
 
 def _time_format(text: str) -> str:

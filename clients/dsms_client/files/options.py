@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass, field
+
+from dsms.errors import UsageError
 
 BOM = b"\xef\xbb\xbf"
 KINDS = ("csv", "tsv", "jsonl", "json", "parquet", "zeek", "apache", "lines")
 # cells of CSV that are NULL unless others are given, and unless they are quoted
 NULLS = ("", "NULL", "\\N")
+NO_FILES = ("idna", "punycode", "undefined")  # codecs of text in which no file is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,23 @@ class Options:
     @property
     def null_texts(self) -> tuple[str, ...]:
         return NULLS if self.nulls is None else self.nulls
+
+
+def delimiter_of(text: str) -> str:
+    """What stands between cells of CSV.  Raises DS215."""
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or not text.isascii() or text in '"\r\n':
+        message = "a delimiter is one ASCII character, and no quote or line end"
+        raise UsageError("DS215", message)
+    return text
+
+
+def encoding_of(text: str) -> str:
+    """The name of an encoding of text, as Python has it.  Raises DS215."""
+    try:
+        found = codecs.lookup(text)
+    except (LookupError, ValueError):  # ValueError: NUL in it
+        raise UsageError("DS215", f"{text} is no encoding that is known") from None
+    if not found._is_text_encoding or found.incrementaldecoder is None or found.name in NO_FILES:
+        raise UsageError("DS215", f"{text} is no encoding of text files")
+    return found.name

@@ -136,7 +136,7 @@ class FileSource:
             yield
         except (OSError, EOFError, zlib.error) as problem:
             raise UsageError("DS530", f"cannot read {self.name}: {problem}") from None
-        except UnicodeDecodeError as problem:
+        except UnicodeError as problem:  # some codecs raise no UnicodeDecodeError
             encoding = self.options.encoding or "UTF-8"
             raise UsageError(
                 "DS530",

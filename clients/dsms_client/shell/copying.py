@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
-from dsms_client.files.options import KINDS, Options
+from dsms_client.files.options import KINDS, Options, delimiter_of, encoding_of
 from dsms_client.protocol import nearest
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _with(copy: Copy, name: str, value: str) -> Copy:
     if name == "rejects":
         return replace(copy, rejects=_unquoted(value))
     if name == "max_rejects":
-        if not value.isdigit():
+        if not value.isdecimal():
             raise UsageError("DS215", f"max_rejects takes a number of lines, not {value}")
         return replace(copy, max_rejects=int(value))
     change = OPTIONS.get(name)
@@ -114,10 +114,10 @@ def _time_format(value: str) -> dict[str, Any]:
 
 OPTIONS: dict[str, Callable[[str], dict[str, Any]]] = {
     "format": _one_of("kind", KINDS),
-    "delimiter": lambda value: {"delimiter": "\t" if value in ("\\t", "tab") else value},
+    "delimiter": lambda value: {"delimiter": delimiter_of(value)},
     "null": lambda value: {"nulls": (value,)},
     "decimal": _one_of("decimal", (".", ",")),
-    "encoding": lambda value: {"encoding": value},
+    "encoding": lambda value: {"encoding": encoding_of(value)},
     "time_unit": _one_of("unit", ("s", "ms", "us", "ns")),
     "time_format": _time_format,
     "time_zone": _zone,
