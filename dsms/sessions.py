@@ -88,6 +88,11 @@ class Sessions(Protocol):
 class Memory(Protocol):
     """The memory that a server may take."""
 
+    @property
+    def limit(self) -> int | None:
+        """Bytes that may be held in all; None: any number."""
+        ...
+
     def lines(self) -> list[MemoryLine]:
         """What the server itself holds."""
         ...

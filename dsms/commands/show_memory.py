@@ -15,8 +15,10 @@ from dsms.sql.types import INT, STRING
 
 def show_memory(runtime: Runtime) -> Rows:
     """A line for each holder of each part, the largest of a part first."""
-    memory = runtime.settings.memory
-    lines = [*held(runtime), *([] if memory is None else memory.lines())]
+    memory, lines = runtime.settings.memory, list(held(runtime))
+    if memory is not None:
+        lines += memory.lines()
+        lines.append(MemoryLine("all", None, sum(line.bytes for line in lines), memory.limit))
     lines = sorted(lines, key=lambda line: (line.part, -line.bytes, line.holder or ""))
     return as_rows(
         [

@@ -93,17 +93,14 @@ class Memory:
         return size if self.limit is None else min(size, self.limit // 4)
 
     def lines(self) -> list[MemoryLine]:
-        """Of the parts that are the server's, a line for each session; and one for all."""
+        """Of the parts that are the server's, a line for each session."""
         lines = []
         for session in list(self._sessions()):
             name = f"session {session.account.id}"
             held = {"requests": session.unprocessed, "replies": session.unread}
             lines += [MemoryLine(part, name, size) for part, size in held.items() if size]
-        lines += [
-            MemoryLine("statements", self._holder(who), size)
-            for who, size in list(self._lent.items())
-        ]
-        return [*lines, MemoryLine("all", None, self.used, self.limit)]
+        lent = list(self._lent.items())
+        return [*lines, *(MemoryLine("statements", self._holder(who), size) for who, size in lent)]
 
     def _holder(self, who: Cancel) -> str | None:
         for session in list(self._sessions()):

@@ -77,6 +77,17 @@ def test_who_holds_what_is_shown(running: Running):
         assert {line[0] for line in shown(peer, "s%")} == {"streams"}
 
 
+def test_the_line_of_all_is_the_sum_of_the_others(running: Running):
+    running.on_loop(lambda: setattr(running.server.memory, "_next_look", float("inf")))
+    with running.peer() as peer:
+        for k in range(2):
+            fill(peer, k * 500, 500)
+            lines = shown(peer)
+            (total,) = (size for part, _, size, _ in lines if part == "all")
+            assert total == sum(size for part, _, size, _ in lines if part != "all")
+            assert total > 500_000 * (k + 1)
+
+
 def test_over_the_budget_rows_and_declarations_are_refused(full: Running):
     with full.peer() as peer:
         problem = fill(peer, 10_000_000)["error"]
