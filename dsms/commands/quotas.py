@@ -132,7 +132,8 @@ def check_state(runtime: Runtime, user: str, statement: ast.Statement, more: int
         return
     if key_of(who) != key_of(user):
         raise full(table)
-    raise over(user, STATE, limit, used, "statement that keeps more")
+    size = f"{more} bytes " if more else ""
+    raise over(user, STATE, limit, used, f"statement that keeps {size}more")
 
 
 def mind_state(runtime: Runtime) -> dict[str, UsageError]:
