@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import QueryError
@@ -237,6 +238,84 @@ def test_what_enters_a_query_is_read_at_other_boundaries() -> None:
     sql = "SELECT k, SUM(v) AS v FROM s [RANGE 10 s] GROUP BY k EVERY 5 s"
     engine = fed(sql, "SELECT COUNT(*) AS n FROM Istream(q0) [RANGE 20 s] EVERY 10 s")
     assert told(engine, "q1")[0] == (10_000_000, [(3,)])
+
+
+WINDOWS = (
+    "[RANGE 3 s{}]",
+    "[RANGE 1 s{}]",
+    "[NOW{}]",
+    "[RANGE UNBOUNDED{}]",
+    "[RANGE 4 s UNTIL 1 s AGO{}]",
+)
+READ = (
+    "SELECT k, v FROM s {0}",
+    "SELECT k, SUM(v) AS v FROM s {0} GROUP BY k",
+    "SELECT DISTINCT k, v FROM s {0}",
+    "SELECT x.k, y.v FROM s {0} x LEFT JOIN t {0} y ON x.k = y.k",
+    "SELECT k, v FROM s {0} WHERE k NOT IN (SELECT k FROM t {0})",
+    "SELECT k, v FROM s {0} EXCEPT ALL SELECT k, v FROM t {0}",
+)
+READERS = (
+    "SELECT COUNT(*) AS n, SUM(v) AS v FROM {}(q) x",
+    "SELECT k, v FROM {}(q) [RANGE 6 s] x EVERY 3 s",
+    "SELECT x.k, y.v FROM (SELECT {}(k, v) FROM q) [ROWS 3] x JOIN t [RANGE 3 s] y ON x.k = y.k",
+)
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.sampled_from(WINDOWS),
+    st.sampled_from(READ),
+    st.sampled_from(READERS),
+    st.sampled_from(["Istream", "Dstream"]),
+    st.lists(st.tuples(st.sampled_from("st"), *[st.integers(0, 3)] * 3), max_size=20),
+)
+def test_what_enters_and_leaves_a_query_with_every_does_so_as_with_slide(
+    window: str, query: str, reader: str, kind: str, steps: list[tuple[str, int, int, int]]
+) -> None:
+    def of(text: str) -> list[tuple[int, list[tuple]]] | str:
+        engine, now = Engine(), 0
+        engine.execute(SCHEMA)
+        engine.execute(f"CREATE QUERY q AS {text}")
+        try:
+            engine.execute(f"CREATE QUERY reader AS {reader.format(kind)}")
+        except QueryError as refused:
+            return refused.code
+        for stream, k, v, later in steps:
+            now += later * 500_000
+            engine.ingest(stream, [[k, v, now]])
+        for stream in "st":
+            engine.heartbeat(stream, 40_000_000)
+        return told(engine, "reader")
+
+    every = f"{query.format(window.format(''))} EVERY 5 s"
+    assert of(every) == of(query.format(window.format(" SLIDE 5 s")))
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "want"),
+    [
+        ("Dstream", "SELECT k FROM s [RANGE 1 s] EVERY 5 s", [(0, None), (1, 4), (2, 13), (2, 13)]),
+        ("Istream", "SELECT k FROM s [ROWS 1] EVERY 5 s", [(1, 4), (2, 13), (3, 26), (3, 26)]),
+        ("Dstream", "SELECT k FROM s [ROWS 1] EVERY 5 s", [(0, None), (1, 4), (2, 13), (2, 13)]),
+        (
+            "Istream",
+            "SELECT COUNT(*) AS k FROM (SELECT Istream(k) FROM s [ROWS 1]) EVERY 5 s",
+            [(1, 4), (2, 13), (3, 26), (3, 26)],
+        ),
+    ],
+)
+def test_what_enters_and_leaves_a_query_with_every_was_in_an_answer(
+    kind: str, query: str, want: list[tuple]
+) -> None:
+    """Its answers are 4, 9, then (of the last row) 13 and 13."""
+    engine = Engine()
+    engine.execute(SCHEMA)
+    engine.execute(f"CREATE QUERY q AS {query}")
+    engine.execute(f"CREATE QUERY n AS SELECT COUNT(*) AS n, SUM(k) AS v FROM {kind}(q) x")
+    engine.ingest("s", [[k, k, k * 1_000_000] for k in range(1, 14)])
+    engine.heartbeat("s", 20_000_000)
+    assert told(engine, "n") == [(5_000_000 * (n + 1), [row]) for n, row in enumerate(want)]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from dsms.sql.logical import (
 )
 from dsms.sql.parser import parse_one
 from dsms.sql.types import Field
-from dsms.sql.window import Slide, WindowSpec
+from dsms.sql.window import UNBOUNDED, Slide, WindowSpec
 
 
 def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
@@ -60,6 +60,8 @@ def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
         hint = f"read a stream of it: CREATE STREAM name AS SELECT Istream(*) FROM {query.name}"
         raise error("DS341", message, ref.name, hint)
     _take_windows(ctx, child, plan.slide, ref)
+    if plan.slide is not None and not plan.slide.by_rows:
+        ctx.answered[Catalog.key(query.name)] = plan.slide
     alias = ref.alias.text if ref.alias else query.name
     fields = zip(query.schema, child.schema, strict=False)
     schema = tuple(Field(q.name, f.type, alias, f.nullable) for q, f in fields)
@@ -69,8 +71,8 @@ def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
 def _take_windows(ctx: Context, plan: Node, slide: Slide | None, ref: ast.TableRef) -> None:
     """The windows of the query are windows of its reader; they have the SLIDE that its EVERY is for
     them, and those of blocks that append go together."""
-    outer = list(_outside(plan))
     timed = slide is not None and not slide.by_rows
+    outer = list(_outside(plan)) or [UNBOUNDED] * timed  # what blocks append may have none
     for spec in outer:
         said = replace(spec, slide=slide) if timed and spec.slide is None else spec
         ctx.windows.append((said, ref))
@@ -78,6 +80,42 @@ def _take_windows(ctx: Context, plan: Node, slide: Slide | None, ref: ast.TableR
         first = len(ctx.windows)
         ctx.windows += [(spec, ref) for spec in _outside(block.child)]
         ctx.appends(first)
+
+
+def appending(ctx: Context, block: Append, first: int) -> Append:
+    """A block that appends, and whose windows are those from place `first` on: it does so at the
+    boundaries of the queries that it reads, where EVERY gives them these, as at those of a
+    SLIDE."""
+    ctx.appends(first)
+    return replace(block, child=_answered(ctx, block.child))
+
+
+def _answered(ctx: Context, node: Node) -> Node:
+    match node:
+        case Append(mixed=False):
+            return node
+        case Answer() if (slide := ctx.answered.get(Catalog.key(node.query))) is not None:
+            found = _sliding(node, slide)
+            return found if any(_outside(found)) else _sliding(_over_all(found), slide)
+        case _:
+            return with_children(node, tuple(_answered(ctx, child) for child in children(node)))
+
+
+def _sliding(node: Node, slide: Slide) -> Node:
+    """With that SLIDE on its windows, which may have it already."""
+    if isinstance(node, Append) and not node.mixed:
+        return node
+    node = with_children(node, tuple(_sliding(child, slide) for child in children(node)))
+    if isinstance(node, Window) and node.spec.slide is None:
+        return replace(node, spec=replace(node.spec, slide=slide))
+    return node
+
+
+def _over_all(node: Node) -> Node:
+    """With [RANGE UNBOUNDED] where a stream has no window."""
+    if isinstance(node, StreamScan) or (isinstance(node, Append) and not node.mixed):
+        return Window(node, UNBOUNDED, node.schema)
+    return with_children(node, tuple(map(_over_all, children(node))))
 
 
 def _outside(node: Node) -> Iterator[WindowSpec]:

@@ -10,7 +10,7 @@ from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Col, Expr
 from dsms.sql.logical import Node, Output, Project
 from dsms.sql.types import Field, Schema
-from dsms.sql.window import WindowSpec
+from dsms.sql.window import Slide, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Context:
     stamps: list[tuple[int, ast.FuncCall]] = field(default_factory=list)
     # what the user sees some rows of
     filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
+    # when queries that it reads are answered, by key
+    answered: dict[str, Slide] = field(default_factory=dict)
     # aggregates that need sub-windows
     by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)
 

@@ -23,6 +23,7 @@ from dsms.sql.binder.aggregates import (
     position_error,
     without_aliases,
 )
+from dsms.sql.binder.answers import appending
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Block, Bound, Context, project
 from dsms.sql.binder.expressions import Env, bind, bind_condition
@@ -83,8 +84,8 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
     first = len(ctx.windows)
     bound = bind_body(ctx, body, beyond)
     node = entries(bound.node, output)
-    if node is not bound.node:
-        ctx.appends(first)
+    if isinstance(node, Append) and node is not bound.node:
+        node = appending(ctx, node, first)
     return replace(bound, node=node, internal=None)
 
 
@@ -171,7 +172,7 @@ class _Block:
             node = Distinct(node, node.schema)
         node = appended(self.block, node, self.select)
         if isinstance(node, Append) and not node.mixed:
-            self.ctx.appends(first)
+            node = appending(self.ctx, node, first)
         return Bound(
             node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items))
         )
