@@ -347,6 +347,14 @@ def test_a_window_stands_on_an_answer_that_only_grows() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Istream", "Dstream"])
+def test_what_entered_and_left_a_query_is_not_known_when_one_asks_once(kind: str) -> None:
+    made = engine("CREATE QUERY q AS SELECT k, v FROM s [RANGE 10 s]")
+    with pytest.raises(UsageError) as caught:
+        made.execute(f"SELECT * FROM {kind}(q) x")
+    assert caught.value.code == "DS416"
+
+
+@pytest.mark.parametrize("kind", ["Istream", "Dstream"])
 @pytest.mark.parametrize(
     "query",
     [
