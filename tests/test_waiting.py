@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dsms.api import Rows
 from dsms.engine import Engine
+from dsms.settings import Settings
 from tests.effort import examples
 from tests.stories.play import rows_of
 
@@ -22,6 +23,10 @@ DECLARED = """
     CREATE QUERY view AS SELECT Rstream(COUNT(*)) FROM a [RANGE 1 h];
     CREATE QUERY each AS SELECT COUNT(*) FROM a [RANGE 1 h SLIDE 10 min];
     CREATE QUERY asked AS SELECT COUNT(*) FROM a [RANGE 1 h] ON LOOKUP"""
+
+DECLARED_BARE = """
+    CREATE STREAM a (v INT, t TIMESTAMP) TIMESTAMP BY t;
+    CREATE STREAM b (v INT, t TIMESTAMP) TIMESTAMP BY t"""
 
 
 def answer(engine: Engine, sql: str) -> Rows:
@@ -145,3 +150,15 @@ def test_show_says_why_an_answer_is_short() -> None:
     assert {r["waits_for"] for q, r in shown("QUERIES").items() if q != "tables"} == {
         "nothing: all its streams have ended"
     }
+
+
+def test_rows_that_are_gone_do_not_wait() -> None:
+    """Of a stream that is ahead of another and has no RETAIN, those that are kept do: the
+    row of a, and the last two of b."""
+    engine = Engine(settings=Settings(retain_default=0, retain_default_rows=1))
+    engine.execute(DECLARED_BARE)
+    engine.ingest("a", [[1, 1_000_000]])
+    for n in range(2, 12):
+        engine.ingest("b", [[n, n * 1_000_000]])
+    rows = answer(engine, "SELECT a.v FROM a [RANGE 9 s] JOIN b [RANGE 9 s] ON a.v = b.v")
+    assert rows.waiting == 3
