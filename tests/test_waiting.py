@@ -129,7 +129,7 @@ def test_show_says_why_an_answer_is_short() -> None:
     engine.ingest("a", [[n, n * MIN] for n in range(40)])
 
     def shown(what: str) -> dict[str, dict[str, Any]]:
-        rows = answer(engine, f"SHOW {what}").data.to_pylist()
+        rows = answer(engine, f"SHOW {what}{' FULL' * (what == 'QUERIES')}").data.to_pylist()
         return {
             r[what.lower().replace("queries", "query").replace("streams", "stream")]: r
             for r in rows
