@@ -238,7 +238,7 @@ def test_a_column_whose_defaults_are_more_than_the_quota_is_refused(engine: Engi
     engine.advance(1)
     add = "ALTER STREAM a ADD COLUMN {} STRING DEFAULT '{}'"
     refused = told(engine, add.format("c", "x" * 1100))
-    assert refused.startswith("DS681 alice may have no statement that keeps 1104500 bytes more")
+    assert refused.startswith("DS681 alice may have no statement that keeps 1104000 bytes more")
     assert told(engine, add.format("c", "x" * 100)) == ""
     assert told(engine, add.format("d", "x" * 960)).startswith("DS681")
     assert quotas(engine)["alice", "state"][1] < 1 << 20
