@@ -398,7 +398,7 @@ class Slow:
     def __init__(self) -> None:
         self.taken, self.answers = 0, asyncio.Event()
 
-    async def ingest(self, stream: str, batch: Any, positions: bool) -> IngestReport:
+    async def ingest(self, stream: str, batch: Any, positions: bool, upsert: bool) -> IngestReport:
         self.taken += batch.num_rows
         await self.answers.wait()
         return IngestReport(accepted=batch.num_rows)
@@ -421,7 +421,7 @@ def test_an_interrupted_load_goes_on_behind_all_that_was_taken(capsys) -> None:
                         await sender.send(rows, np.arange(10 * k + 2, 10 * k + 12))
 
             task = asyncio.create_task(sent())
-            while client.taken < 40:
+            while client.taken < 40 and not task.done():
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.sleep(0)
