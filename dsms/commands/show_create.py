@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsms.api import Rows
+from dsms.commands.dropping import Object, kind_of
 from dsms.commands.explain import check_shown, registered
 from dsms.commands.rows import as_rows
 from dsms.commands.show_create_rights import (
@@ -28,8 +29,6 @@ from dsms.sql.declared import declaration, named_in, read_by
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 from dsms.sql.types import STRING
-
-Object = StreamDef | TableDef | QueryDef
 
 
 def show_create(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Rows:
@@ -56,7 +55,7 @@ def _lines(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Ite
 
 def _object(runtime: Runtime, kind: ast.MadeKind, name: ast.Ident, catalog: Catalog) -> Line:
     found = catalog.find(name.text, name.quoted)
-    if found is None or _kind(found) != kind.lower():
+    if found is None or kind_of(found) != kind.lower():
         kinds = {"stream": catalog.streams, "table": catalog.tables, "query": catalog.queries}
         names = [d.name for d in kinds[kind.lower()].values()]  # type: ignore[attr-defined]
         message = f"there is no {kind.lower()} {name.text}"
@@ -99,17 +98,7 @@ def _in_part(found: StreamDef | TableDef, name: ast.Ident, message: str) -> Usag
 
 
 def _line(found: Object) -> Line:
-    return _kind(found), found.name, to_sql(declaration(found))
-
-
-def _kind(found: Object) -> str:
-    match found:
-        case StreamDef():
-            return "stream"
-        case TableDef():
-            return "table"
-        case QueryDef():
-            return "query"
+    return kind_of(found), found.name, to_sql(declaration(found))
 
 
 # ---------------------------------------------------------------- everything
@@ -161,11 +150,11 @@ def _why_not(runtime: Runtime, found: Object, left_out: set[str]) -> str | None:
     """Why an administrator can't make it again as it is; None: he can."""
     needed = sorted(left_out.intersection(map(Catalog.key, named_in(declaration(found)))))
     if needed:
-        return f"{_kind(found)} {found.name} needs {listed(needed)}:"
+        return f"{kind_of(found)} {found.name} needs {listed(needed)}:"
     owner = _owner_in_part(runtime, found)
     if owner is None:
         return None
-    whose = f"{_kind(found)} {found.name} is {owner}'s, who sees a part of what it reads"
+    whose = f"{kind_of(found)} {found.name} is {owner}'s, who sees a part of what it reads"
     return f"{whose}; {owner} can make it:"
 
 
