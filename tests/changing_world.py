@@ -183,3 +183,16 @@ class World:
         assert whole.view == expected
         for one in (fresh, net, whole):
             self.engine.unsubscribe(one.reader)
+
+
+def engine(query: str, clauses: str = "RETAIN 1 h", folder: str | None = None) -> Engine:
+    db = Engine(folder)
+    db.execute(f"CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {clauses}")
+    db.execute(f"CREATE QUERY q AS {query}")
+    return db
+
+
+def come(db: Engine, first: int, n: int) -> None:
+    """One row a second, of which the last one's instant is over."""
+    db.ingest("s", [[i % 2, i, i * S] for i in range(first, first + n)])
+    db.heartbeat("s", (first + n - 1) * S)

@@ -17,7 +17,7 @@ from dsms.errors import DsmsError
 from dsms.running import pipeline
 from dsms.settings import Settings
 from tests.cancelling import told
-from tests.changing_world import QUERIES, World
+from tests.changing_world import QUERIES, World, come, engine
 from tests.effort import examples
 
 S = 1_000_000
@@ -36,19 +36,6 @@ def test_its_readers_keep_up_with_the_oracle(at: int, todo: list[tuple]) -> None
         for name, *given_ in todo:
             getattr(world, name)(*given_)
             world.check()
-
-
-def engine(query: str, clauses: str = "RETAIN 1 h", folder: str | None = None) -> Engine:
-    db = Engine(folder)
-    db.execute(f"CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {clauses}")
-    db.execute(f"CREATE QUERY q AS {query}")
-    return db
-
-
-def come(db: Engine, first: int, n: int) -> None:
-    """One row a second, of which the last one's instant is over."""
-    db.ingest("s", [[i % 2, i, i * S] for i in range(first, first + n)])
-    db.heartbeat("s", (first + n - 1) * S)
 
 
 def status(db: Engine, name: str = "q") -> str:

@@ -18,7 +18,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.running import inheriting, net_change, pipeline
 from tests.cancelling import told
-from tests.changing_world import QUERIES, Reading, World, canons_of
+from tests.changing_world import QUERIES, Reading, World, canons_of, come, engine
 from tests.effort import examples
 from tests.oracle.values import canons
 
@@ -45,19 +45,6 @@ def test_its_readers_keep_up_with_the_oracle(slice_: int, at: int, todo: list[tu
         for name, *given_ in todo:
             getattr(world, name)(*given_)
             world.check()
-
-
-def engine(query: str, clauses: str = "RETAIN 1 h", folder: str | None = None) -> Engine:
-    db = Engine(folder)
-    db.execute(f"CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {clauses}")
-    db.execute(f"CREATE QUERY q AS {query}")
-    return db
-
-
-def come(db: Engine, first: int, n: int) -> None:
-    """One row a second, of which the last one's instant is over."""
-    db.ingest("s", [[i % 2, i, i * S] for i in range(first, first + n)])
-    db.heartbeat("s", (first + n - 1) * S)
 
 
 def replaced(db: Engine, query: str, user: str | None = None) -> Done:
