@@ -5,6 +5,7 @@ W1 filter, W2 SUM and COUNT per key each 100 ms, W2c the same with every change,
 DISTINCT over 1 s.  The reader takes changes in columns (`take_changes`, `Client.changes` as Arrow).
 In process CPU time counts, over TCP the time until the reader has the last row; the answers it was
 handed are checked against NumPy.  Each ratio is of two runs next to each other, the best of three.
+Over TCP in both forms, in and out: Arrow, and lists of rows in msgpack.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +26,7 @@ from dsms.api import Changes
 from dsms_client.sync import connect
 from tests.benchmarks import ours, sliding, tcp
 from tests.benchmarks import workloads as w
-from tests.benchmarks.harness import Options, Section, Table, ratio, same, shown, took
+from tests.benchmarks.harness import Options, Plot, Section, Table, ratio, same, shown, took
 
 STATEMENTS = {
     "W1": ours.QUERIES["W1"],
@@ -33,39 +36,53 @@ STATEMENTS = {
     "W5": ours.QUERIES["W5"],
 }
 CHECKED = {"W1": "W1", "W2c": "grouped", "W3": "W3", "W5": "W5"}
-BATCHES = (100, 10_000, 100_000)
+BATCHES = (1, 100, 1_000, 10_000, 100_000)
+FORMS = ("arrow", "rows")  # as a hello asks for them; both travel in msgpack
 HEADER = ("query", "rows a batch", "result rows", "without, rows/s", "with, rows/s", "ratio")
 
 
 def section(options: Options) -> Section:
-    """Both tables."""
-    cases = [(name, batch, _rows(options, name, batch)) for name in STATEMENTS for batch in BATCHES]
-    data = {rows: w.make(rows) for rows in {rows for *_, rows in cases}}
+    """In process, then over TCP in both forms."""
     repeats = options.pick(3, 2, 1)
-    inside = [_row(name, batch, data[rows], repeats, in_process) for name, batch, rows in cases]
+    sizes = options.pick(BATCHES, BATCHES, BATCHES[1:])
+    cases = list(product(STATEMENTS, sizes))
+    inside = [
+        _row(name, size, _data(_rows(options, name, size)), repeats, in_process)
+        for name, size in cases
+    ]
     with tcp.server(options.pick(True, True, False), "--subscriber-bytes", "1G") as server:
-        over = [
-            _row(name, batch, data[rows], repeats, lambda *a, s=server: over_tcp(s, *a))
-            for name, batch, rows in cases
-        ]
-    return Section(
-        "Delivery of all results",
-        __doc__ or "",
-        [
-            Table("In process", HEADER, tuple(inside)),
-            Table("Over TCP, the reader in its own process", HEADER, tuple(over)),
-        ],
-    )
+        over = {
+            form: [
+                _row(
+                    name,
+                    size,
+                    _data(_rows(options, name, size, form)),
+                    repeats,
+                    partial(over_tcp, server, form),
+                )
+                for name, size in cases
+            ]
+            for form in FORMS
+        }
+    tables: list[Table | Plot] = [Table("In process", HEADER, tuple(inside))]
+    for form, rows in over.items():
+        tables.append(
+            Table(f"Over TCP as {form}, the reader in its own process", HEADER, tuple(rows))
+        )
+    return Section("Delivery of all results", __doc__ or "", tables)
 
 
-def _rows(options: Options, name: str, batch: int) -> int:
+def _rows(options: Options, name: str, batch: int, form: str = "arrow") -> int:
     """So many that a run takes longer than the start of its reader; W2c has four result rows for
     each."""
-    if batch == 100:
-        return options.pick(50_000, 20_000, 3_000)
-    return options.pick(1_000_000 if name == "W2c" else 4_000_000, 400_000, 3_000)
+    few = options.pick(50_000, 20_000, 3_000)
+    if batch <= 100:
+        return few if batch == 100 else few // 10
+    most = 4_000_000 if form == "arrow" and name != "W2c" else 1_000_000
+    return options.pick(most if batch > 1_000 else most // 4, 400_000, 3_000)
 
 
+_data = lru_cache(maxsize=None)(w.make)
 Run = Callable[[str, int, w.Data, bool], tuple[float, int]]
 
 
@@ -123,16 +140,17 @@ def in_process(name: str, batch: int, data: w.Data, read: bool) -> tuple[float, 
 
 
 def over_tcp(
-    server: tcp.Server, name: str, batch: int, data: w.Data, read: bool
+    server: tcp.Server, form: str, name: str, batch: int, data: w.Data, read: bool
 ) -> tuple[float, int]:
     """Seconds until the last row is answered and read, and how many result rows there were."""
     count = in_process(name, 100_000, data, False)[1]
     with server.wire() as wire, tempfile.TemporaryDirectory() as folder:
         wire.ask("execute", sql=f"CREATE STREAM s {COLUMNS}; CREATE QUERY q AS {STATEMENTS[name]}")
         path = Path(folder) / "read.arrow"
-        reader = _reader(server.port, count, path) if read else None
+        reader = _reader(server.port, form, count, path) if read else None
         pieces = [data.s.slice(start, batch) for start in range(0, data.rows, batch)]
-        frames = [*tcp.arrow_frames(wire, "s", pieces), wire.frame("end", stream="s")]
+        framed = tcp.arrow_frames if form == "arrow" else tcp.row_frames
+        frames = [*framed(wire, "s", pieces), wire.frame("end", stream="s")]
 
         def feed() -> None:
             tcp.ingest(server, wire, frames)
@@ -151,9 +169,9 @@ def over_tcp(
 COLUMNS = "(ts TIMESTAMP, k INT, v FLOAT) TIMESTAMP BY ts"
 
 
-def _reader(port: int, count: int, path: Path) -> subprocess.Popen[str]:
+def _reader(port: int, form: str, count: int, path: Path) -> subprocess.Popen[str]:
     """A client in a process of its own, subscribed."""
-    command = [sys.executable, "-m", __name__, str(port), str(count), str(path)]
+    command = [sys.executable, "-m", __name__, str(port), form, str(count), str(path)]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert reader.stdout is not None
     same("the reader's first word", reader.stdout.readline(), "ready\n")
@@ -176,10 +194,10 @@ def _load() -> None:
     changes_of(push, "q", ("k",), ("INT",)).table()
 
 
-def read(port: int, count: int, path: Path) -> None:
+def read(port: int, form: str, count: int, path: Path) -> None:
     """Take `count` rows, say so, and write them down."""
 
-    with connect(port=port, data="arrow") as client, client.changes("q", 0) as reader:
+    with connect(port=port, data=form) as client, client.changes("q", 0) as reader:
         print("ready", flush=True)
         tables, have = [], 0
         while have < count:
@@ -193,4 +211,4 @@ def read(port: int, count: int, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    read(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    read(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
