@@ -8,7 +8,6 @@ only at the outermost edge.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -211,26 +210,26 @@ class Cancel:
     """A request to stop, shared by the thread that asks and the engine, which looks between slices
     of work."""
 
-    __slots__ = ("_event", "why")
+    __slots__ = ("_asked", "why")
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._asked = False
         self.why: DsmsError | None = None  # what to tell the user instead of DS610
 
     def set(self, why: DsmsError | None = None) -> None:
         """Ask it to stop.  The first who asks says why."""
-        if not self._event.is_set():
+        if not self._asked:
             self.why = why
-        self._event.set()
+        self._asked = True
 
     @property
     def is_set(self) -> bool:
         """Whether somebody asked."""
-        return self._event.is_set()
+        return self._asked
 
     def check(self) -> None:
         """Raise DS610 if the statement was cancelled, whoever asked and why."""
-        if self._event.is_set():
+        if self._asked:
             raise UsageError("DS610", "the statement was cancelled")
 
     def told(self, problem: DsmsError) -> DsmsError:
