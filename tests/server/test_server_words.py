@@ -141,6 +141,8 @@ def test_replies_quote_little(engine):
         assert said and all(len(text) < 1000 and "x" * (QUOTED + 1) not in text for text in said), (
             said
         )
+    while engine.on_loop(lambda: len(engine.server.sessions)):
+        pass
     assert engine.server.unprocessed == 0
 
 
