@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from numba import config
 
 from dsms.aggregates import ranks
-from dsms.aggregates.parts import additive, limbs
+from dsms.aggregates.parts import additive, counters, limbs
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.words import Codes
 from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, STRING
+from dsms.synopses import tape
 from dsms.synopses.basic import Basic
 from dsms.synopses.choose import choose
 from dsms.synopses.interval import Interval
@@ -42,6 +43,10 @@ def limits(request):
             patch.setattr(limbs, "CARRY_EVERY", 8)
             patch.setattr(additive, "KEPT", 0)
             patch.setattr(ranks, "MANY", 1)
+            patch.setattr(tape, "LEAST", 2)
+            patch.setattr(tape, "BLOCK", 6)
+            patch.setattr(tape, "RUNS", 2)
+            patch.setattr(counters, "HEAVY", 4)
             patch.setattr(Codes, "crowded", lambda self, live: True)
         yield
 

@@ -25,7 +25,7 @@ from numba import njit
 from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import Words, counting
-from dsms.aggregates.parts.counters import Counters, dealt, longer
+from dsms.aggregates.parts.counters import Counters, dealt, is_heavy, longer
 from dsms.aggregates.parts.fold import Folds, ranges
 from dsms.aggregates.parts.items import places
 from dsms.aggregates.parts.limbs import SPACE
@@ -249,6 +249,9 @@ class RankCells(Folds):
             state.words, state.before, state.low, state.high, state.starts
         )
         return Sorted(np.arange(len(starts)), starts[:-1], starts[1:], words, before)
+
+    def heavy(self, state: Sorted) -> bool:
+        return is_heavy(state.words)
 
     def write(self, state: Sorted, at: int, more: Sorted) -> Sorted:
         more = self._cut_out(more)

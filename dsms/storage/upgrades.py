@@ -115,6 +115,15 @@ def _sizes_last(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "nodes": np.ascontiguousarray(fields["nodes"][:, [0, 1, 3, 4, 5, 2]])}
 
 
+def _tape(fields: dict[str, Any]) -> dict[str, Any]:
+    """All cells were one block."""
+    from dsms.synopses.tape import Block
+
+    block = Block(*(fields[name] for name in ("origin", "state", "group", "used")))
+    address = block.origin + fields["dead"]
+    return {"algebra": fields["algebra"], "blocks": [block], "address": address}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("archiving.archiving", 1): _without("landed_files"),
     ("archiving.waiting", 1): _to_archive,
@@ -148,6 +157,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("sources.stream_source", 1): _stream_source,
     ("aggregate.treap.multisets", 1): _sizes_last,
     ("synopsis.coded.words", 1): _words,
+    ("synopsis.tape", 1): _tape,
     ("timed.held", 1): _held,
     ("window.historical_window_op", 1): _historical,
 }

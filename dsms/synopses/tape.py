@@ -2,17 +2,21 @@
 ones come.
 
 An address is the number of a cell since the beginning and stays what it is while other cells go.
-Amortised O(1) a cell; at most four times the room that is needed.
+Amortised O(1) a cell; at most four times the room that is needed, and BLOCK cells in front.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
-from dsms.aggregates.parts.fold import EMPTY, Folds
+from dsms.aggregates.parts.fold import EMPTY, Folds, ranges
 
 LEAST = 64  # cells of room
+BLOCK = 1 << 17  # cells of a block, unless more are written in one go
+RUNS = 256  # of addresses that are taken one after the other
 
 
 class Queue:
@@ -49,24 +53,36 @@ class Queue:
         return int(self.data.nbytes)
 
 
+@dataclass(slots=True, eq=False)
+class Block:
+    """Cells from the address `origin` on, of which `used` have been written."""
+
+    origin: int
+    state: State
+    group: np.ndarray
+    used: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.used
+
+
 class Tape:
-    """Cells of an algebra by address."""
+    """Cells of an algebra by address.
+
+    blocks   they follow each other; none grows beyond BLOCK cells, so what is copied in one go has
+             a bound
+    address  of the first cell that is needed"""
 
     def __init__(self, algebra: Folds) -> None:
         self.algebra = algebra
-        self._begin()
-
-    def _begin(self) -> None:
-        self.state = self.algebra.empty(LEAST)
-        self.group = np.zeros(LEAST, np.int64)
-        self.origin = 0  # the address of the first cell of room
-        self.dead = 0  # cells in front that are not needed
-        self.used = 0
+        self.blocks = [Block(0, algebra.empty(LEAST), np.zeros(LEAST, np.int64))]
+        self.address = 0
 
     @property
     def end(self) -> int:
         """The address that the next cell will get."""
-        return self.origin + self.used
+        return self.blocks[-1].end
 
     def keep(self, state: State, groups: int, count: int) -> np.ndarray:
         """Write `count` * `groups` cells, those of a sub-window after those of the one before it,
@@ -82,38 +98,96 @@ class Tape:
 
     def append(self, state: State, group: np.ndarray) -> int:
         """Write cells; the address of the first."""
-        state, n, at = self.algebra.settled(state), len(group), self.end
-        if self.used + n > len(self.group):
-            self._make_room(n)
-        self.state = self.algebra.write(self.state, self.used, state)
-        self.group[self.used : self.used + n] = group
-        self.used += n
+        state, n, block = self.algebra.settled(state), len(group), self.blocks[-1]
+        if block.used + n > len(block.group) or self.algebra.heavy(block.state):
+            block = self._with_room(n)
+        at = block.end
+        block.state = self.algebra.write(block.state, block.used, state)
+        block.group[block.used : block.used + n] = group
+        block.used += n
         return at
 
-    def _make_room(self, extra: int) -> None:
-        live = self.used - self.dead
-        room = max(LEAST, 2 * (live + extra))
-        kept = self.algebra.take(self.state, np.arange(self.dead, self.used))
-        group = self.group[self.dead : self.used]
-        self.state = self.algebra.write(self.algebra.empty(room), 0, kept)
-        self.group = np.zeros(room, np.int64)
-        self.group[:live] = group
-        self.origin, self.used, self.dead = self.origin + self.dead, live, 0
+    def _with_room(self, extra: int) -> Block:
+        """The last block, now with room for so many cells."""
+        last = self.blocks[-1]
+        dead = min(max(0, self.address - last.origin), last.used)
+        live = last.used - dead
+        if live + extra > BLOCK or self.algebra.heavy(last.state):
+            origin, live = last.end, 0
+        else:
+            origin = last.origin + dead
+        room = max(LEAST, live + extra, min(2 * (live + extra), BLOCK))
+        block = Block(origin, self.algebra.empty(room), np.zeros(room, np.int64), live)
+        if origin == last.end:
+            self.blocks.append(block)
+            self._let_go()
+            return block
+        kept = self.algebra.take(last.state, np.arange(dead, last.used))
+        block.state = self.algebra.write(block.state, 0, kept)
+        block.group[:live] = last.group[dead : last.used]
+        self.blocks[-1] = block
+        return block
 
     def drop(self, address: int) -> None:
         """Cells before the address are not needed any more."""
-        self.dead = min(self.used, max(self.dead, address - self.origin))
+        self.address = min(self.end, max(self.address, address))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while len(self.blocks) > 1 and self.blocks[1].origin <= self.address:
+            del self.blocks[0]
 
     def merge(self, low: np.ndarray, high: np.ndarray, base: np.ndarray, cells: int) -> State:
         """`Folds.merge` of runs of addresses."""
-        return self.algebra.merge(
-            self.state, self.group, low - self.origin, high - self.origin, base, cells
-        )
+        first = self.blocks[0]
+        if len(self.blocks) > 1 and (full := high > low).any():
+            first = self.blocks[self._block(low[full].min())]
+            if int(high[full].max()) > first.end:
+                parts, _ = self._parts(ranges(low, high), len(self.blocks) * len(low))
+                state = self.algebra.concat([self.algebra.take(b.state, i) for b, i in parts])
+                group = np.concatenate([b.group[i] for b, i in parts])
+                ends = np.cumsum(high - low)
+                return self.algebra.merge(state, group, ends - (high - low), ends, base, cells)
+        low, high = low - first.origin, high - first.origin
+        return self.algebra.merge(first.state, first.group, low, high, base, cells)
 
     def take(self, address: np.ndarray) -> State:
         """The cells at those addresses; -1: empty ones."""
-        return self.algebra.take(self.state, np.where(address < 0, EMPTY, address - self.origin))
+        parts, order = self._parts(address, RUNS)
+        taken = [self.algebra.take(b.state, i) for b, i in parts]
+        if len(taken) == 1:
+            return taken[0]
+        state = self.algebra.concat(taken)
+        if order is None:
+            return state
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return self.algebra.take(state, back)
+
+    def _block(self, address: np.ndarray) -> np.ndarray:
+        """The numbers of the blocks that have those addresses."""
+        return np.searchsorted([b.origin for b in self.blocks[1:]], address, side="right")
+
+    def _parts(
+        self, address: np.ndarray, most: int
+    ) -> tuple[list[tuple[Block, np.ndarray]], np.ndarray | None]:
+        """The addresses as places in blocks: runs of them that lie in one block, or if these are
+        more than `most`, all of each block together, and then the order in which they are."""
+        if len(self.blocks) == 1:
+            first = self.blocks[0]
+            return [(first, np.where(address < 0, EMPTY, address - first.origin))], None
+        where, order = self._block(address), None
+        cuts = np.flatnonzero(np.diff(where)) + 1
+        if len(cuts) > most:
+            order = np.argsort(where, kind="stable")
+            address, where = address[order], where[order]
+            cuts = np.flatnonzero(np.diff(where)) + 1
+        blocks = (
+            [self.blocks[i] for i in where[np.append(0, cuts)]] if len(where) else self.blocks[:1]
+        )
+        runs = zip(blocks, np.split(address, cuts), strict=True)
+        return [(b, np.where(a < 0, EMPTY, a - b.origin)) for b, a in runs], order
 
     @property
     def nbytes(self) -> int:
-        return int(self.algebra.nbytes(self.state) + self.group.nbytes)
+        return int(sum(self.algebra.nbytes(b.state) + b.group.nbytes for b in self.blocks))

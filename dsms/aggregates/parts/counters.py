@@ -31,6 +31,7 @@ from dsms.aggregates.parts.words import coding
 from dsms.sql.expr import AggCall
 
 FEW = 64  # values that are found by insertion
+HEAVY = 1 << 20  # words of lists
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -159,6 +160,9 @@ class Counters(Folds):
             *union(state.words, state.before, state.starts[index], state.starts[index + 1], starts)
         )
 
+    def heavy(self, state: Tally) -> bool:
+        return is_heavy(state.words)
+
     def write(self, state: Tally, at: int, more: Tally) -> Tally:
         used, n, cells = int(state.starts[at]), len(more.words), len(more.starts) - 1
         state.words, state.before = (
@@ -231,6 +235,11 @@ def dealt(
     target = np.repeat(base, high - low) + group[index]
     starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=cells))])
     return index[np.argsort(target, kind="stable")], starts
+
+
+def is_heavy(words: np.ndarray) -> bool:
+    """Whether lists have so many words that the next ones should go into another array."""
+    return len(words) > HEAVY
 
 
 def longer(array: np.ndarray, count: int) -> np.ndarray:

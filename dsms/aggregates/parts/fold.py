@@ -139,6 +139,10 @@ class Folds(Algebra):
         """The column in the form in which it is to be kept."""
         return state
 
+    def heavy(self, state: State) -> bool:
+        """Whether the column has so much beside its cells that `write` should get another one."""
+        return False
+
 
 class Plain(Folds):
     """Any algebra, with these verbs in rounds of its own."""
