@@ -28,7 +28,7 @@ QUERIES = {
 def small(monkeypatch):
     monkeypatch.setattr(stream_group, "ENOUGH", 7)
     monkeypatch.setattr(feed, "ENOUGH", 7)
-    monkeypatch.setattr(feed, "FEW", 6)
+    monkeypatch.setattr(feed, "CELLS", 6)
     monkeypatch.setattr(portions, "CELLS", 4)
 
 

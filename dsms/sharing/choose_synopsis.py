@@ -10,7 +10,7 @@ import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra
 from dsms.sharing.column import AggregateColumn
-from dsms.sharing.feed import FEW, Feed
+from dsms.sharing.feed import CELLS, Feed
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
 from dsms.synopses.choose import choose
@@ -78,7 +78,7 @@ def moving(column: AggregateColumn, synopsis: Synopsis) -> Iterator[None]:
     """The column's sub-windows come into another synopsis."""
     old, groups = column.synopsis, column.synopsis.groups
     synopsis.grow(groups)
-    most = max(1, FEW // max(1, groups))
+    most = max(1, CELLS // max(1, groups))
     for start in range(old.first, old.next, most):
         low = np.arange(start, min(start + most, old.next))
         synopsis.append(old.probe(low, low + 1), len(low))

@@ -26,8 +26,7 @@ from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.state.batch import Batch, concat
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
-CELLS = 1 << 22  # cells that are made at once, at most
-FEW = 1 << 17  # cells after which others may have a turn
+CELLS = 1 << 17  # cells that are made at once, about
 
 
 class GroupFeed(Protocol):
@@ -96,6 +95,10 @@ class GroupFeed(Protocol):
 
     def close(self, number: int) -> None:
         """All sub-windows before `number` are complete."""
+        ...
+
+    def closing(self, number: int) -> Iterator[None]:
+        """`close`, a piece at a time; nobody may see it before the last."""
         ...
 
     def jump(self, number: int) -> None:
@@ -176,24 +179,34 @@ class RowFeed(ABC, Generic[C]):
 
     def close(self, number: int) -> None:
         """All sub-windows before `number` are complete."""
-        self.flush()
+        for _ in self.closing(number):
+            pass
+
+    def closing(self, number: int) -> Iterator[None]:
+        """`close`, a piece at a time."""
+        yield from self.lifting()
         if self.open is None:
             self._begin(number)
         for column in self.columns.values():
             column.grow(self.space.groups)
-        self._go_to(number)
+        yield from self._going_to(number)
 
-    @abstractmethod
     def flush(self) -> None:
         """Lift what waits."""
+        for _ in self.lifting():
+            pass
+
+    @abstractmethod
+    def lifting(self) -> Iterator[None]:
+        """`flush`, a piece at a time."""
 
     @abstractmethod
     def _begin(self, number: int) -> None:
         """The first sub-window."""
 
     @abstractmethod
-    def _go_to(self, number: int) -> None:
-        """The sub-windows before `number` are over."""
+    def _going_to(self, number: int) -> Iterator[None]:
+        """The sub-windows before `number` are over, a few at a time."""
 
     @abstractmethod
     def jump(self, number: int) -> None:
@@ -236,14 +249,10 @@ class Feed(RowFeed[AggregateColumn]):
         if self.predicate is not None and len(rows):
             rows = filter_batch(rows, self.predicate(rows.cols, len(rows), self.errors))
         if self._gathered(rows):
-            yield from self._lifting(FEW)
+            yield from self.lifting()
 
-    def flush(self) -> None:
-        for _ in self._lifting(CELLS):
-            pass
-
-    def _lifting(self, cells: int) -> Iterator[None]:
-        """Lift what waits, about so many cells at a time."""
+    def lifting(self) -> Iterator[None]:
+        """`flush`, about CELLS at a time."""
         if not self.pending:
             return
         rows = self._taken()
@@ -254,10 +263,10 @@ class Feed(RowFeed[AggregateColumn]):
         groups = self.space.groups
         for column in self.columns.values():
             column.grow(groups)
-        start, most = 0, max(1, cells // groups)
+        start, most = 0, max(1, CELLS // groups)
         while start < len(rows):
             first = int(sub[start])
-            self._go_to(first)
+            yield from self._going_to(first)
             stop = int(np.searchsorted(sub, first + most, side="left"))
             count = int(sub[stop - 1]) - first + 1
             cell = (sub[start:stop] - first) * groups + code[start:stop]
@@ -265,6 +274,8 @@ class Feed(RowFeed[AggregateColumn]):
             for column in self.columns.values():
                 state = column.lift(piece, ts[start:stop], cell, count * groups, self.errors)
                 column.add(state, count)
+                if groups > CELLS // 4:
+                    yield
             self.updates += count - 1
             self.open, start = first + count - 1, stop
             yield
@@ -274,12 +285,14 @@ class Feed(RowFeed[AggregateColumn]):
         for column in self.columns.values():
             column.base = number
 
-    def _go_to(self, number: int) -> None:
+    def _going_to(self, number: int) -> Iterator[None]:
         assert self.open is not None
         most = max(1, CELLS // self.space.groups)
         while (some := min(number - self.open, most)) > 0:
             for column in self.columns.values():
                 column.skip(some)
+                if some * self.space.groups > CELLS // 4:
+                    yield
             self.open += some
             self.updates += some
 

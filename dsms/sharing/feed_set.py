@@ -69,9 +69,14 @@ class FeedSet:
             feed.flush()
 
     def close(self, number: int) -> None:
-        self.flush()  # first all, so that they know the same groups
+        for _ in self.closing(number):
+            pass
+
+    def closing(self, number: int) -> Iterator[None]:
+        for feed in self.feeds:  # first all, so that they know the same groups
+            yield from feed.lifting()
         for feed in self.feeds:
-            feed.close(number)
+            yield from feed.closing(number)
 
     def jump(self, number: int) -> None:
         for feed in self.feeds:

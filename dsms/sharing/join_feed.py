@@ -8,7 +8,7 @@ Such a synopsis answers all (n1 s, n2 s)-joins with n1 - n2 = b1 - b2; it has no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -182,7 +182,7 @@ class JoinFeed(RowFeed[JoinColumn]):
         column.grow(self.space.groups)
         self.columns[call] = column
 
-    def flush(self) -> None:
+    def lifting(self) -> Iterator[None]:
         if not self.pending:
             return
         rows = self._taken()
@@ -194,7 +194,9 @@ class JoinFeed(RowFeed[JoinColumn]):
             column.grow(self.space.groups)
         cuts = np.flatnonzero(np.diff(born)) + 1
         for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
-            self._open_at(int(born[start]))
+            if self.open is None:
+                self._begin(int(born[start]))
+            yield from self._going_to(int(born[start]))
             some = slice(start, stop)
             self._lift(rows.slice(start, stop), k1[some], k2[some], code[some])
 
@@ -210,23 +212,19 @@ class JoinFeed(RowFeed[JoinColumn]):
             for column in columns:
                 column.take(rows, cell, self.errors)
 
-    def _open_at(self, number: int) -> None:
-        if self.open is None:
-            self._begin(number)
-        self._go_to(number)
-
     def _begin(self, number: int) -> None:
         self.open = self.began = number
         for column in self.columns.values():
             column.synopsis.begin(number)
 
-    def _go_to(self, number: int) -> None:
+    def _going_to(self, number: int) -> Iterator[None]:
         assert self.open is not None
         if number > self.open:
             for column in self.columns.values():
                 column.close(number)
             self.updates += 1
             self.open = number
+            yield
 
     def jump(self, number: int) -> None:
         """Sub-windows without results cost nothing."""

@@ -19,7 +19,6 @@ from dsms.periodic.query import PeriodicQuery
 from dsms.running.past import Past, complete_after
 from dsms.sharing import ungrouped
 from dsms.sharing.columns import needed
-from dsms.sharing.feed import CELLS
 from dsms.sharing.join_group import JoinGroup
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.make_join_group import (
@@ -31,6 +30,8 @@ from dsms.sharing.make_join_group import (
 )
 from dsms.sharing.member import Above, Member
 from dsms.sharing.request import phase_of
+
+CELLS = 1 << 22  # of a group that is made anew, at most
 
 
 @dataclass(slots=True)

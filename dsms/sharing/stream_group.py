@@ -149,7 +149,7 @@ class StreamGroup(Group[GroupFeed, Request]):
             last = min(int(b[-1]) for _, b in due)
             if any(int(b[-1]) > last for _, b in due):
                 due = [(m, mine) for m, b in due if len(mine := b[b <= last])]
-            self.feed.close(self.feed.number(last))
+            yield from self.feed.closing(self.feed.number(last))
             yield from self._answer_parts(due)
             self._trim()
             self._within_limits(m for m, _ in due)
