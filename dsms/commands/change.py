@@ -13,10 +13,11 @@ from dsms.api import Cancel, Done
 from dsms.commands.dating import instant_of_change, unseen
 from dsms.commands.planning import TRIES
 from dsms.commands.select import answer_of
-from dsms.commands.slices import Apart, Pieces, finished
+from dsms.commands.slices import Apart, Pieces
 from dsms.commands.store import Store
 from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.operators.pieces import finished
 from dsms.periodic.query import PeriodicQuery
 from dsms.running.faults import stop
 from dsms.running.query import RunningQuery

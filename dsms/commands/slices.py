@@ -108,15 +108,6 @@ class Apart(Generic[T]):
 Pieces = Generator[Ready | None, Any, T]
 
 
-def finished(pieces: Pieces[T]) -> T:
-    """All pieces at once."""
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
 class SeveralSlices:
     """A statement that is done a piece after the other.
 

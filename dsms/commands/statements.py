@@ -32,9 +32,10 @@ from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
-from dsms.commands.slices import OneSlice, SeveralSlices, Statement, finished
+from dsms.commands.slices import OneSlice, SeveralSlices, Statement
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
+from dsms.operators.pieces import finished
 from dsms.rights.check import check_statement
 from dsms.running.writers import Writers
 from dsms.secret_texts import hide

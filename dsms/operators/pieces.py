@@ -8,8 +8,8 @@ behind the piece that reaches to the instant before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dsms.errors import UsageError
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch, concat
 
+T = TypeVar("T")
 Piece = tuple[Batch, int]
 # results, the instant they reach to, whether there are no more of that instant
 ResultPart = tuple[Batch, int, bool]
@@ -75,6 +76,15 @@ def stretches(
             return
         yield now, cut
     yield inputs, upto
+
+
+def finished(pieces: Generator[Any, Any, T]) -> T:
+    """All pieces of some work at once: its result."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def go_on() -> None:

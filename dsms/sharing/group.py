@@ -7,7 +7,7 @@ probed in one call per aggregate, lowered in one, and cut apart again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -28,7 +28,7 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
 from dsms.sharing.feed import CELLS, GroupFeed
 from dsms.sharing.incremental import Answers
-from dsms.sharing.member import Cells, Due, Kind, Member
+from dsms.sharing.member import Cells, Due, Kind, Member, share_errors
 from dsms.sharing.portions import portions
 from dsms.sharing.request import Wanted
 from dsms.sql.expr import AggCall
@@ -221,18 +221,22 @@ class Group(ABC, Generic[F, R]):
 
     def _answer_parts(self, due: list[Due[R]]) -> Iterator[None]:
         """Answer and report, some of the members at a time."""
-        for count, part in enumerate(portions(due, self.feed.space.groups)):
-            if count:
-                yield
-            self._answer(part)
+        for part in portions(due, self.feed.space.groups):
+            yield from self._answering(part)
+            yield
 
     def _answer(self, due: list[Due[R]]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""
+        for _ in self._answering(due):
+            pass
+
+    def _answering(self, due: list[Due[R]]) -> Iterator[None]:
+        """`_answer`, a column of the answers at a time."""
         due = self._plainly(due)
         if not due:
             return
         try:
-            found = self.answers(due)
+            found = yield from self.answers(due)
         except DsmsError as error:
             self._one_by_one(due, error)
             return
@@ -240,6 +244,8 @@ class Group(ABC, Generic[F, R]):
             query = member.sliding
             assert query is not None
             query.report(at, span, cols, n)
+            if n > CELLS // 4:
+                yield
 
     def _plainly(self, due: list[Due[R]]) -> list[Due[R]]:
         """Answer global aggregates; the other members remain."""
@@ -253,7 +259,7 @@ class Group(ABC, Generic[F, R]):
             else:
                 kinds[id(alike)] = [one]
         if kinds:
-            self._share_errors(due)
+            share_errors(self.feed.feeds, self.members)
         for mine in kinds.values():
             try:
                 ungrouped.answer(self, mine)
@@ -273,11 +279,11 @@ class Group(ABC, Generic[F, R]):
                 if member.query.failure is None:
                     self._answer([(member, np.array([b], np.int64))])
 
-    def answers(self, due: Sequence[Due[R]]) -> list[Cells]:
+    def answers(self, due: Sequence[Due[R]]) -> Generator[None, None, list[Cells]]:
         """For each member its answer rows over its boundaries, in order of boundary and then in
         their fixed order: columns of the answer, the index of the boundary of each row, and their
         number."""
-        self._share_errors(due)
+        share_errors(self.feed.feeds, self.members)
         alike: dict[object, list[int]] = {}
         for i, (member, _) in enumerate(due):
             key = (
@@ -288,54 +294,50 @@ class Group(ABC, Generic[F, R]):
             alike.setdefault(key, []).append(i)
         out: list[Cells | None] = [None] * len(due)
         for places in alike.values():
-            for i, cells in zip(places, self._with_twins([due[i] for i in places]), strict=True):
+            found = yield from self._with_twins([due[i] for i in places])
+            for i, cells in zip(places, found, strict=True):
                 out[i] = cells
         return [c for c in out if c is not None]
 
-    def _with_twins(self, due: list[Due[R]]) -> list[Cells]:
+    def _with_twins(self, due: list[Due[R]]) -> Generator[None, None, list[Cells]]:
         """`_alike`, where members that ask the same are answered once (CS8)."""
         leader = same_query.leaders(due)
         own = [i for i, k in enumerate(leader) if i == k]
         if len(own) == len(due):
-            return self._alike(due)
+            return (yield from self._alike(due))
         failed = [due[i][0].above.errors.count for i in own]
-        cells = dict(zip(own, self._alike([due[i] for i in own]), strict=True))
+        found = yield from self._alike([due[i] for i in own])
+        cells = dict(zip(own, found, strict=True))
         clean = {i for i, n in zip(own, failed, strict=True) if due[i][0].above.errors.count == n}
         for i, k in enumerate(leader):
             if i != k:  # errors are counted where they occur
-                cells[i] = (
-                    same_query.part(cells[k], due[k][1], due[i][1])
-                    if k in clean
-                    else self._alike([due[i]])[0]
-                )
+                if k in clean:
+                    cells[i] = same_query.part(cells[k], due[k][1], due[i][1])
+                else:
+                    (cells[i],) = yield from self._alike([due[i]])
         return [cells[i] for i in range(len(due))]
 
-    def _share_errors(self, due: Sequence[Due[R]]) -> None:
-        """Values that failed below count for every member that reads them."""
-        for feed in self.feed.feeds:
-            failed = feed.errors
-            if not failed.count:
-                continue
-            for member in [m for m in self.members if m.reads(feed)]:
-                for code, rows in failed.by_code.items():
-                    member.above.errors.add(rows, code, (failed.first or "").partition(": ")[2])
-            failed.count, failed.first, failed.by_code = 0, None, {}
-
-    def _alike(self, due: Sequence[Due[R]]) -> list[Cells]:
+    def _alike(self, due: Sequence[Due[R]]) -> Generator[None, None, list[Cells]]:
         """Members with the same aggregates (CS1, CS2): one probe for all spans."""
+        many = len(due) * self.feed.space.groups > CELLS // 4
         first = due[0][0].request
         asked = self.asks(due)
         view = due[0][0].view
         cell, code, span = self._rows(asked, view)
         cols = self.feed.space.keys.gather(code) if first.keys else []
         kept = due[0][0].kept if len(due) == 1 else None
-        cols += [self.lowered(agg, asked, view, cell, kept) for agg in first.aggs]
+        for agg in first.aggs:
+            if many:
+                yield
+            cols.append(self.lowered(agg, asked, view, cell, kept))
         starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
         cuts = np.searchsorted(span, starts) if len(first.keys) else starts
         out = []
         for k, (member, _) in enumerate(due):
             a, b = int(cuts[k]), int(cuts[k + 1])
             mine = [c.slice(a, b - a) for c in cols]
+            if many:
+                yield
             out.append(self._finished(member, mine, span[a:b] - starts[k], b - a))
         return out
 

@@ -3,7 +3,7 @@ aggregates it gets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from dsms.api import Cancel
 from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.operators.pieces import finished
 from dsms.periodic.counted import Numbers
 from dsms.periodic.elastic import Backlog
 from dsms.periodic.evaluated import EvaluatedQuery, Fed
@@ -129,7 +130,7 @@ class Answering(Protocol):
         """What synopses are asked for each boundary."""
         ...
 
-    def answers(self, due: Sequence[Due[Any]]) -> list[Cells]:
+    def answers(self, due: Sequence[Due[Any]]) -> Generator[None, None, list[Cells]]:
         """For each member its answer rows over its boundaries."""
         ...
 
@@ -172,7 +173,7 @@ class Member(Fed, Generic[R]):
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         """The answer of one boundary."""
         at = np.array([boundary], np.int64)
-        cols, _, _ = self.group.answers([(self, at)])[0]
+        cols, _, _ = finished(self.group.answers([(self, at)]))[0]
         return Answer(len(cols[0]) if cols else 0, tuple(cols))
 
     def sources_of(self, stream: str) -> Iterator[StreamConsumer]:
@@ -188,3 +189,15 @@ class Member(Fed, Generic[R]):
 
 
 Due = tuple[Member[R], np.ndarray]  # with the boundaries at which it is to be answered
+
+
+def share_errors(feeds: Iterable[SingleFeed], members: Sequence[Member[Any]]) -> None:
+    """Values that failed below count for every member that reads them."""
+    for feed in feeds:
+        failed = feed.errors
+        if not failed.count:
+            continue
+        for member in [m for m in members if m.reads(feed)]:
+            for code, rows in failed.by_code.items():
+                member.above.errors.add(rows, code, (failed.first or "").partition(": ")[2])
+        failed.count, failed.first, failed.by_code = 0, None, {}
