@@ -20,7 +20,7 @@ from dsms.engine import Engine
 from dsms.intake import nesting, packed
 from dsms.oneshot import grouping
 from dsms.operators import join_kernels
-from dsms.state import counts, index
+from dsms.state import counts, index, ranges
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]
@@ -80,6 +80,7 @@ def prepare(progress: Progress | None = None) -> None:
     lives.ready()
     index.ready()
     counts.ready()
+    ranges.ready()
     grouping.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     kernel_cache.keep({**made, **dict.fromkeys(kernel_cache.made())})

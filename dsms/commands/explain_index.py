@@ -43,7 +43,10 @@ def index_lines(runtime: Runtime, bound: lp.Output, planner: Planner) -> Iterato
         read = needed[leaf]
         column, touched, rows = pick.counted(there, read.since(at), read.upto(at))
         name = runtime.inputs[pick.stream].definition.schema[column].name
-        found = f"{touched} of {len(there)} sub-windows, {rows} {'row' if rows == 1 else 'rows'}"
+        some = f"{rows} {'row' if rows == 1 else 'rows'}"
+        found = f"{touched} of {len(there)} sub-windows, {some}"
+        if pick.by_range:
+            found = f"range, {some} of {touched} {'sub-window' if touched == 1 else 'sub-windows'}"
         keys = "" if driver is None else f" by keys of {_named(plan, driver)}"
         yield f"asked once: index {name}{keys}: {found}"
 

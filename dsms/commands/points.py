@@ -8,7 +8,7 @@ text, the user and what was declared and granted then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from dsms.plan.parts import expressions_of
 from dsms.reads.access import since
 from dsms.reads.leaves import waiting
 from dsms.reads.stream_rows import in_ring, stream_of, subwindows
-from dsms.running.indices import values_asked
+from dsms.running.indices import Wanted, wanted
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
@@ -48,7 +48,7 @@ class Point:
     """A query as it is run.
 
     stream, rights   what was declared and granted when it was bound
-    values           by column the values that are asked for;  used: columns that are looked at
+    wanted           what is asked for, by column;  used: columns that are looked at
     ops              conditions and columns;  schema: of the answer
     """
 
@@ -56,7 +56,7 @@ class Point:
     rights: object
     plan: lp.Node
     read: Read
-    values: Mapping[int, pa.Array]
+    wanted: Wanted
     used: frozenset[int]
     ops: Map
     schema: pa.Schema
@@ -73,13 +73,13 @@ class Point:
         if not (isinstance(rest, lp.Window) and isinstance(rest.spec, Time | Now)):
             return None
         assert isinstance(scan, lp.StreamScan)
-        values = values_asked(plan, scan)
-        if not isinstance(rest.child, lp.StreamScan) or not values:
+        asked = wanted(plan, scan)
+        if not isinstance(rest.child, lp.StreamScan) or not asked.columns:
             return None
-        used = used_columns(plan)[scan.leaf] | values.keys()
+        used = used_columns(plan)[scan.leaf] | asked.columns
         types = tuple(str(f.type) for f in bound.schema)
-        ops, schema = Map(_left(parts.ops[scan.leaf], values)), arrow_schema(bound.schema)
-        return cls(scan.stream, runtime.rights, plan, read, values, used, ops, schema, types)
+        ops, schema = Map(_left(parts.ops[scan.leaf], asked)), arrow_schema(bound.schema)
+        return cls(scan.stream, runtime.rights, plan, read, asked, used, ops, schema, types)
 
     def still(self, runtime: Runtime) -> bool:
         """Whether all is as it was when it was bound."""
@@ -87,11 +87,11 @@ class Point:
         return there is self.stream and runtime.rights is self.rights
 
 
-def _left(ops: Sequence[Op], values: Mapping[int, pa.Array]) -> Sequence[Op]:
+def _left(ops: Sequence[Op], asked: Wanted) -> Sequence[Op]:
     """What is still to be done to rows that an index has found: where there is one condition, that
     has been met."""
     conditions = [e for op in ops if isinstance(op, Where) for e in conjuncts(op.predicate)]
-    met = len(conditions) == len(values) == 1
+    met = len(conditions) == len(asked.values) == 1
     return [op for op in ops if not (met and isinstance(op, Where))]
 
 
@@ -165,11 +165,11 @@ def _rows(
     read, key = point.read, stream_of(point.read.node)  # type: ignore[arg-type]
     if key not in runtime.rings:
         return None
-    pick = runtime.indices.pick(key, runtime.rings, point.values, point.used, asked=False)
+    pick = runtime.indices.pick(key, runtime.rings, point.wanted, point.used, asked=False)
     if pick is None or not pick.few():
         return None
     pick.reduced = True
-    runtime.indices.ask(key, runtime.rings[key], point.values)
+    runtime.indices.ask(key, runtime.rings[key], point.wanted)
     at = runtime.clock_of((key,))
     if not in_ring(runtime, read, at):
         return None

@@ -44,6 +44,7 @@ def held(runtime: Runtime) -> Iterator[MemoryLine]:
             yield MemoryLine("kept", entry.definition.name, recent.nbytes, share)
         indices = sum(index.nbytes for index, _ in runtime.indices.of(key))
         indices += sum(counts.nbytes for counts in runtime.indices.counts_of(key).values())
+        indices += sum(found.nbytes for found in runtime.indices.sorted_of(key).values())
         if indices:
             yield MemoryLine("indices", entry.definition.name, indices)
     for key, table in runtime.tables.items():

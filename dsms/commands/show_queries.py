@@ -214,18 +214,20 @@ def _indices(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
                 index.updates,
                 "INDEX BY" if declared else "one-time queries",
             )
-        for column, counts in runtime.indices.counts_of(key).items():
-            yield (
-                stream.name,
-                stream.schema[column].name,
-                "counts",
-                duration_text(ring.span),
-                len(counts.parts),
-                counts.rows,
-                counts.nbytes,
-                counts.updates,
-                "one-time queries",
-            )
+        counts, lists = runtime.indices.counts_of(key), runtime.indices.sorted_of(key)
+        for kind, of_kind in (("counts", counts), ("sorted", lists)):
+            for column, held in of_kind.items():
+                yield (
+                    stream.name,
+                    stream.schema[column].name,
+                    kind,
+                    duration_text(ring.span),
+                    len(held.parts),
+                    held.rows,
+                    held.nbytes,
+                    held.updates,
+                    "one-time queries",
+                )
 
 
 def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import can_fail
+from dsms.operators.expressions.patterns import tokens
 from dsms.plan import windows
 from dsms.plan.text import literal
 from dsms.sql import logical as lp
@@ -32,7 +33,9 @@ KINDS = (
     Kind.TIMESTAMP,
     Kind.INTERVAL,
 )  # not FLOAT: NaN, -0.0
+COMPARED = (*KINDS, Kind.FLOAT)  # by our own indices
 SIGNS = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+LAST, SURROGATES = chr(0x10FFFF), range(0xD800, 0xE000)  # no characters of their own
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -106,11 +109,12 @@ def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, 
         scan = read.node
         assert isinstance(scan, lp.StreamScan)
         end = windows.ends(read.spec, read.upto(at))
-        since, upto = _between(scan, met.get(leaf, ()), read.since(at), end)
-        upto = end if scan.stream.name in moved_up else upto
-        found[leaf] = Needed(
-            read, since, upto, read.rows, met.get(leaf, ()), frozenset(seen.get(leaf, ()))
+        asked = tuple(
+            c for c in met.get(leaf, ()) if scan.schema[c.column].type.kind is not Kind.FLOAT
         )
+        since, upto = _between(scan, asked, read.since(at), end)
+        upto = end if scan.stream.name in moved_up else upto
+        found[leaf] = Needed(read, since, upto, read.rows, asked, frozenset(seen.get(leaf, ())))
     return found
 
 
@@ -171,12 +175,12 @@ def _conditions(
     stands above."""
     match node:
         case lp.StreamScan():
-            found = [c for e in asked if (c := condition(e)) is not None]
+            found = [c for e in asked for c in _conditions_of(e)]
             yield node.leaf, tuple(dict.fromkeys(found))
         case lp.Select():
-            own = conjuncts(node.predicate)
-            sure = [e for k, e in enumerate(own) if not any(map(can_fail, own[: k + 1]))]
-            yield from _conditions(node.child, (*sure, *(asked if len(sure) == len(own) else ())))
+            # what is NULL does not keep what comes after it from failing
+            sure = () if can_fail(node.predicate) else (*conjuncts(node.predicate), *asked)
+            yield from _conditions(node.child, sure)
         case lp.Project():
             through = () if any(map(can_fail, node.exprs)) else asked
             yield from _conditions(
@@ -191,6 +195,27 @@ def _conditions(
         case _:
             for child in lp.children(node):
                 yield from _conditions(child, ())
+
+
+def _conditions_of(expr: Expr) -> Iterable[Condition]:
+    match expr:
+        case Call("like", (Col() as col, Lit(value=str() as pattern)), params=params):
+            yield from _prefixed(col, pattern, params)
+        case _ if (found := condition(expr)) is not None:
+            yield found
+
+
+def _prefixed(col: Col, pattern: str, params: Sequence[object]) -> Iterable[Condition]:
+    """What a text that is LIKE the pattern must be: at least what stands before its first wildcard,
+    and below the next text that does not begin so."""
+    parts = tokens(pattern, str(params[0]) if params and params[0] is not None else None)
+    if parts and isinstance(parts[0], str):
+        yield Condition(col.index, "ge", (parts[0],))
+        begin = parts[0].rstrip(LAST)
+        if begin:
+            after = ord(begin[-1]) + 1
+            last = chr(after if after not in SURROGATES else SURROGATES.stop)
+            yield Condition(col.index, "lt", (begin[:-1] + last,))
 
 
 def condition(expr: Expr) -> Condition | None:
@@ -212,7 +237,7 @@ def condition(expr: Expr) -> Condition | None:
 
 
 def _plain(col: Col, values: Sequence[Lit]) -> bool:
-    return col.type.kind in KINDS and all(
+    return col.type.kind in COMPARED and all(
         v.type == col.type and v.value is not None for v in values
     )
 

@@ -8,30 +8,30 @@ them is stored: after a restart, or when a ring is cut anew, they catch up sub-w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import pyarrow as pa
 
 from dsms.oneshot.pushdown import Condition, conditions, used_columns
+from dsms.oneshot.top import Top, top_of
+from dsms.running.picks import CATCH_UP, FEW, ByRange, ByTop, ByValues, Pick, Try
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.types import Kind
-from dsms.state.batch import Batch, gathered
 from dsms.state.counts import WindowCounts
-from dsms.state.index import Found, WindowIndex
-from dsms.state.ring import Ring, SubWindow, between
+from dsms.state.index import WindowIndex
+from dsms.state.ranges import COMPARE, Range, SortedColumn
+from dsms.state.ring import Ring
 
+NEVER = -(1 << 30)
 OFTEN = 3  # one-time queries that ask for a column, before there is an index over it
 SHARE = 10  # such an index takes a tenth of the ring's bytes at most
-CATCH_UP = 1 << 17  # rows that are taken in at a time
 COUNT_UP = 1 << 16  # rows that are counted at a time
-MOST = 8  # where more than an eighth of a sub-window's rows matter, it is read
-TURNS = 2  # of a ring, after which counts that nobody has asked for go
-FEW = 1 << 15  # rows that are read at once
+TURNS = 2  # of a ring, after which counts and sorted lists that nobody has asked for go
 KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
+RANGED = (*KINDS, Kind.FLOAT)
 
 
 @dataclass(slots=True)
@@ -45,6 +45,21 @@ class StreamIndices:
     # of columns whose values are asked for, and how often one-time queries have
     counts: dict[int, WindowCounts] = field(default_factory=dict)
     counted: Counter[int] = field(default_factory=Counter)
+    # of columns of which ranges are asked for, and how often one-time queries have
+    sorted: dict[int, SortedColumn] = field(default_factory=dict)
+    ranged: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The values that are asked for, and the ranges, by column that can be indexed."""
+
+    values: Mapping[int, pa.Array]
+    ranges: Mapping[int, Range]
+
+    @property
+    def columns(self) -> frozenset[int]:
+        return frozenset(self.values.keys() | self.ranges.keys())
 
 
 @dataclass(slots=True)
@@ -67,9 +82,10 @@ class Indices:
     def declare(self, definition: StreamDef) -> None:
         """What INDEX BY of a stream says."""
         if definition.index_by and self.settings.window_index:
-            found = {column: WindowIndex(column) for column in definition.index_by}
+            kinds = {column: definition.schema[column].type.kind for column in definition.index_by}
+            found = {column: WindowIndex(column) for column, kind in kinds.items() if kind in KINDS}
             key = Catalog.key(definition.name)
-            self.streams[key] = StreamIndices(frozenset(found), found)
+            self.streams[key] = StreamIndices(frozenset(kinds), found)
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""
@@ -81,12 +97,17 @@ class Indices:
         if held is not None:
             for column in list(held.by_column):
                 held.by_column[column].follow(ring, CATCH_UP)
-                if column not in held.declared:
-                    _drop_large(held, column, ring)
+                if column not in held.declared and _too_large(held.by_column[column], ring):
+                    del held.by_column[column]
+                    held.asked[column] = NEVER
             for column, counts in list(held.counts.items()):
                 counts.follow(ring, COUNT_UP)
                 if counts.unasked > TURNS * (len(ring.closed) + 1):
                     held.counts.pop(column)
+            for column, list_ in list(held.sorted.items()):
+                if ring.updates != list_.seen:
+                    list_.follow(ring, 0)
+                    _drop_sorted(held, column, ring)
 
     def of(self, stream: str) -> Iterator[tuple[WindowIndex, bool]]:
         """Those of a stream, and whether they were declared."""
@@ -94,6 +115,11 @@ class Indices:
         if held is not None:
             for column, index in held.by_column.items():
                 yield index, column in held.declared
+
+    def sorted_of(self, stream: str) -> Mapping[int, SortedColumn]:
+        """By column the sorted lists of a stream."""
+        held = self.streams.get(stream)
+        return {} if held is None else held.sorted
 
     def counts_of(self, stream: str) -> Mapping[int, WindowCounts]:
         """By column the counts of values of a stream."""
@@ -132,49 +158,108 @@ class Indices:
                 continue
             scan = next(s for s in lp.leaves_of(plan) if s.leaf == leaf)
             used = used_columns(plan).get(leaf, frozenset()) | {c.column for c in met}
-            pick = self.pick(stream, rings, _values_of(scan, met), used, asked)
+            wanted = Wanted(_values_of(scan, met), _ranges_of(scan, met))
+            pick = self.pick(stream, rings, wanted, used, asked)
             if pick is not None:
                 found[leaf] = pick
+        top = top_of(plan)
+        if top is not None and (pick := self._first(plan, top, streams, rings, asked)) is not None:
+            found[top.leaf] = pick
         return found
+
+    def _first(
+        self,
+        plan: lp.Node,
+        top: Top,
+        streams: Mapping[int, str],
+        rings: Mapping[str, Ring],
+        asked: bool,
+    ) -> Pick | None:
+        """How a leaf is read of which the first rows by a column are wanted."""
+        stream, (scan,) = streams.get(top.leaf, ""), lp.leaves_of(plan)
+        ring = rings.get(stream)
+        if ring is None or not _ranged(scan, top.column) or top.rows > FEW:
+            return None
+        if asked:
+            self.ask(stream, ring, Wanted({}, {top.column: Range(())}))
+        index = self._sorted(stream, ring, top.column)
+        used = used_columns(plan)[top.leaf]
+        return None if index is None else Pick(rings, stream, (ByTop(index, top),), used, True)
 
     def pick(
         self,
         stream: str,
         rings: Mapping[str, Ring],
-        values: Mapping[int, pa.Array],
+        wanted: Wanted,
         used: frozenset[int],
         asked: bool = True,
     ) -> Pick | None:
-        """How rows of a stream are read that have one of the values in each of those columns; None:
-        by no index.  What is `asked` for is counted."""
+        """How rows of a stream are read that have what is wanted of each of those columns; None: by
+        no index.  What is `asked` for is counted."""
+        ring = rings[stream]
         if asked:
-            self.ask(stream, rings[stream], values)
-        indices = [i for i, _ in self.of(stream) if i.column in values]
-        tries = [(index, values[index.column]) for index in indices]
+            self.ask(stream, ring, wanted)
+        tries: list[Try] = [
+            ByValues(index, wanted.values[index.column])
+            for index, _ in self.of(stream)
+            if index.column in wanted.values
+        ]
+        if not tries:
+            tries += self._by_ranges(stream, ring, wanted.ranges)
         return Pick(rings, stream, tries, used) if tries else None
 
-    def ask(self, stream: str, ring: Ring, columns: Iterable[int]) -> None:
-        """A query asks for those columns; what is asked for often gets an index."""
+    def _by_ranges(self, stream: str, ring: Ring, ranges: Mapping[int, Range]) -> Iterator[ByRange]:
+        """Those of the ranges that hold few rows of columns that are sorted, or are from now on
+        (declared ones at once, others once they have been asked for often)."""
+        for column, wanted in ranges.items():
+            found = self._sorted(stream, ring, column)
+            if found is not None and (by := ByRange(found, wanted)).worth(ring):
+                yield by
+
+    def _sorted(self, stream: str, ring: Ring, column: int) -> SortedColumn | None:
+        """The sorted lists of a column, if there are to be some."""
         held = self.streams.setdefault(stream, StreamIndices(frozenset()))
-        for column in columns:
+        found = held.sorted.get(column)
+        often = column in held.declared or held.ranged[column] >= OFTEN
+        if found is None and ring.closed and often:
+            found = held.sorted[column] = SortedColumn(column, asked=ring.updates)
+        return found
+
+    def ask(self, stream: str, ring: Ring, wanted: Wanted) -> None:
+        """A query asks for that; what is asked for often gets an index."""
+        held = self.streams.setdefault(stream, StreamIndices(frozenset()))
+        for column in wanted.ranges:
+            held.ranged[column] += 1
+            if column in held.sorted:
+                held.sorted[column].asked = ring.updates
+        for column in wanted.values:
             if column not in held.by_column:
                 held.asked[column] += 1
                 if held.asked[column] >= OFTEN and ring.closed:
                     held.by_column[column] = WindowIndex(column)
 
 
-def _drop_large(held: StreamIndices, column: int, ring: Ring) -> None:
-    """An index that nobody declared goes, for long, where it takes more than its share."""
-    index = held.by_column[column]
-    indexed = sum(s.nbytes() for s, _ in zip(ring.closed, index.parts, strict=False))
-    if index.parts and index.nbytes * SHARE > indexed:
-        del held.by_column[column]
-        held.asked[column] = -(1 << 30)
+def _too_large(index: WindowIndex | SortedColumn, ring: Ring) -> bool:
+    """Whether what nobody declared takes more than its share of what it is over."""
+    indexed = sum(s.nbytes() for s in ring.closed if index.covers(s))
+    return bool(index.parts) and index.nbytes * SHARE > indexed
 
 
-def values_asked(plan: lp.Node, scan: lp.StreamScan) -> dict[int, pa.Array]:
-    """The values that a plan asks for of a leaf, by column that can be indexed."""
-    return _values_of(scan, conditions(plan).get(scan.leaf, ()))
+def _drop_sorted(held: StreamIndices, column: int, ring: Ring) -> None:
+    """A list that nobody asks for any more goes, or one that nobody declared and that takes too
+    much."""
+    found = held.sorted[column]
+    if ring.updates - found.asked > TURNS * (len(ring.closed) + 1):
+        del held.sorted[column]
+    elif column not in held.declared and _too_large(found, ring):
+        del held.sorted[column]
+        held.ranged[column] = NEVER
+
+
+def wanted(plan: lp.Node, scan: lp.StreamScan) -> Wanted:
+    """What a plan asks for of a leaf."""
+    met = conditions(plan).get(scan.leaf, ())
+    return Wanted(_values_of(scan, met), _ranges_of(scan, met))
 
 
 def _values_of(scan: lp.Node, met: Iterable[Condition]) -> dict[int, pa.Array]:
@@ -190,81 +275,15 @@ def _values(scan: lp.Node, condition: Condition) -> pa.Array:
     return pa.array(list(dict.fromkeys(condition.values)), type_)
 
 
-@dataclass(slots=True)
-class Pick:
-    """How the rows of a stream leaf are read by an index: those alone that have one of the values.
+def _ranged(scan: lp.Node, column: int) -> bool:
+    return scan.schema[column].type.kind in RANGED
 
-    tries  indices that serve, with the values that are asked for; the one that finds least is used
-    used   columns that are looked at; where few rows are read at once, the others are not read
-    reduced  the rows of sub-windows that the index does not know are looked through then, too
-    """
 
-    rings: Mapping[str, Ring]
-    stream: str
-    tries: list[tuple[WindowIndex, pa.Array]]
-    used: frozenset[int]
-    reduced: bool = False
-    _found: Found | None = None
-
-    def few(self, most: int | None = None) -> bool:
-        """Whether the index knows all closed sub-windows, and finds so few rows (at most `most`)
-        that they are read at once."""
-        return self._follow() and self._look().count <= (FEW if most is None else most)
-
-    def rows(self, sub: SubWindow) -> Batch | None:
-        """The rows of a sub-window that matter, or all of them where the index does not know it, or
-        would not help; None: there are none."""
-        self._follow()
-        found = self._look()
-        if not found.index.covers(sub):
-            return sub.rows
-        if sub.number not in found.places:
-            return None
-        places = found.rows(sub)
-        if MOST * len(places) > len(sub.rows):
-            return sub.rows
-        return sub.rows.take(places) if len(places) else None
-
-    def together(self, subs: Sequence[SubWindow], since: int, upto: int) -> list[Batch]:
-        """The rows of all those sub-windows that matter, with ts in (since, upto]."""
-        self._follow()
-        found = self._look()
-        out = list[Batch]()
-        for covered, some in groupby(subs, found.index.covers):
-            if covered:
-                parts = found.among(list(some))
-            elif self.reduced:
-                parts = [(sub.rows, found.matching(sub.rows)) for sub in some]
-            else:
-                out += [sub.rows for sub in some]
-                continue
-            if parts:
-                out.append(gathered(parts, self.used))
-        return [between(rows, since, upto) for rows in out]
-
-    def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
-        """The column of the index; how many of those sub-windows have rows with ts in (since, upto]
-        that matter, and how many rows."""
-        self._follow()
-        found = self._look()
-        rows = [len(self._among(found, sub, since, upto)) for sub in subs]
-        return found.index.column, sum(n > 0 for n in rows), sum(rows)
-
-    def _among(self, found: Found, sub: SubWindow, since: int, upto: int) -> Batch:
-        known = found.index.covers(sub)
-        places = found.rows(sub) if known else found.matching(sub.rows)
-        return between(sub.rows.take(places), since, upto)
-
-    def _follow(self) -> bool:
-        ring = self.rings.get(self.stream)
-        if ring is None:
-            return False
-        done = [index.follow(ring, CATCH_UP) for index, _ in self.tries]
-        return all(done)
-
-    def _look(self) -> Found:
-        held = self._found
-        if held is None or held.version != held.index.version:
-            found = [index.find(values) for index, values in self.tries]
-            held = self._found = min(found, key=lambda f: f.count)
-        return held
+def _ranges_of(scan: lp.Node, met: Iterable[Condition]) -> dict[int, Range]:
+    """By column what is asked for by comparison (of FLOAT by = as well)."""
+    found: dict[int, tuple[tuple[str, pa.Array], ...]] = {}
+    for c in met:
+        looked_up = c.op == "eq" and scan.schema[c.column].type.kind in KINDS
+        if c.op in COMPARE and _ranged(scan, c.column) and not looked_up:
+            found[c.column] = (*found.get(c.column, ()), (c.op, _values(scan, c)))
+    return {column: Range(conditions) for column, conditions in found.items()}

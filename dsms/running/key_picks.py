@@ -21,7 +21,8 @@ from dsms.oneshot.pushdown import used_columns
 from dsms.oneshot.relation import Op, Where
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
-from dsms.running.indices import Indices, Pick
+from dsms.running.indices import Indices, Wanted
+from dsms.running.picks import ByValues, Pick
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch
 from dsms.state.index import WindowIndex
@@ -51,20 +52,23 @@ class KeyPick:
     index: Callable[[bool], WindowIndex | None]
     used: frozenset[int]
 
-    def pick(self, rows: Sequence[Batch], asked: bool = False) -> Pick | None:
+    def pick(self, rows: Sequence[Batch]) -> Pick | None:
         """Of the keys of those rows; None: there is no index (any more)."""
-        index = self.index(asked)
-        if index is None:
-            return None
-        return Pick(self.rings, self.stream, [(index, self._keys(rows))], self.used, reduced=True)
+        index = self.index(False)
+        return None if index is None else self._of(index, self._keys(rows))
+
+    def _of(self, index: WindowIndex, keys: pa.Array) -> Pick:
+        tries = [ByValues(index, keys)]
+        return Pick(self.rings, self.stream, tries, self.used, reduced=True)
 
     def few(self, rows: Sequence[Batch]) -> Pick | None:
         """If those rows drive: they have few keys, of which the index finds few rows."""
         if sum(map(len, rows)) > DRIVING:
             return None
-        pick = self.pick(rows, True)
-        if pick is None or len(pick.tries[0][1]) > KEYS:
+        index = self.index(True)
+        if index is None or len(keys := self._keys(rows)) > KEYS:
             return None
+        pick = self._of(index, keys)
         return pick if pick.few(FOUND) else None
 
     def _keys(self, rows: Sequence[Batch]) -> pa.Array:
@@ -110,7 +114,7 @@ def _index(
     indices: Indices, stream: str, ring: Ring, column: int, counts: bool, asked: bool
 ) -> WindowIndex | None:
     if asked and counts:
-        indices.ask(stream, ring, (column,))
+        indices.ask(stream, ring, Wanted({column: pa.nulls(0)}, {}))
     return next((i for i, _ in indices.of(stream) if i.column == column), None)
 
 

@@ -19,8 +19,8 @@ from dsms.oneshot.reads import Read
 from dsms.oneshot.run import too_much
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
-from dsms.running.indices import Pick
 from dsms.running.key_picks import DRIVING, KeyPick, settled
+from dsms.running.picks import Pick
 from dsms.running.tallies import Tallies
 from dsms.state.batch import Batch, narrow
 from dsms.state.ring import SubWindow, batch_bytes, between

@@ -199,6 +199,10 @@ class Found:
     places: dict[int, Places]
     count: int
 
+    def covers(self, sub: SubWindow) -> bool:
+        """Whether `rows` tells of that sub-window, as it is."""
+        return self.index.covers(sub)
+
     def matching(self, rows: Batch) -> np.ndarray:
         """Which rows have one of the values, ascending."""
         col, values = rows.cols[self.index.column], self.values

@@ -28,7 +28,8 @@ def pointer(typing, address):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _place(address, wide, i):
+def place_at(address, wide, i):
+    """One of the places that lie there."""
     if wide:
         return np.int64(carray(pointer(address), (1,), np.int32)[i])
     return np.int64(carray(pointer(address), (1,), np.uint16)[i])
@@ -43,7 +44,7 @@ def _ints(spans, values, span, place):
     for s in range(len(spans)):
         column = carray(pointer(spans[s, 4]), (1,), np.int64)
         for i in range(spans[s, 2], spans[s, 3]):
-            at = _place(spans[s, 0], spans[s, 1], i)
+            at = place_at(spans[s, 0], spans[s, 1], i)
             for k in range(len(values)):
                 if column[at] == values[k]:
                     span[n] = s
@@ -61,7 +62,7 @@ def _texts(spans, ends, octets, span, place):
         column = carray(pointer(spans[s, 4]), (1,), np.int32)
         text = carray(pointer(spans[s, 5]), (1,), np.uint8)
         for i in range(spans[s, 2], spans[s, 3]):
-            at = _place(spans[s, 0], spans[s, 1], i)
+            at = place_at(spans[s, 0], spans[s, 1], i)
             start, length = column[at], column[at + 1] - column[at]
             for k in range(len(ends) - 1):
                 same = length == ends[k + 1] - ends[k]

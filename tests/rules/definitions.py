@@ -100,5 +100,5 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "TIMESTAMP BY",
     ),
     ("DS229", "CREATE STREAM z (a INT) INDEX BY (a, ^a)", "names `a` twice", "once"),
-    ("DS229", "CREATE STREAM z (a FLOAT) INDEX BY (^a)", "a is FLOAT", "= or IN"),
+    ("DS229", "CREATE STREAM z (a BOOL) INDEX BY (^a)", "a is BOOL", "IN or a range"),
 ]

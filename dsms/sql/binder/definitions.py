@@ -24,7 +24,7 @@ from dsms.sql.printer import to_sql
 from dsms.sql.types import INT, TIMESTAMP, Default, Field, Kind, Schema
 
 UNITS = ("s", "ms", "us", "ns")
-UNINDEXED = (Kind.BOOL, Kind.FLOAT)  # two values alone; values that nobody asks for by =
+UNINDEXED = (Kind.BOOL,)  # two values alone
 
 
 def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str = "") -> StreamDef:
@@ -205,7 +205,7 @@ def _index_by(names: Sequence[ast.Ident], schema: Schema) -> tuple[int, ...]:
             raise error("DS229", message, name, "name each column once")
         if field.type.kind in UNINDEXED:
             message = f"{field.name} is {field.type}, which can't be indexed"
-            hint = "INDEX BY takes columns that many one-time queries ask for by = or IN"
+            hint = "INDEX BY takes columns that many one-time queries ask for by =, IN or a range"
             raise error("DS229", message, name, hint)
         found.append(at)
     return tuple(found)

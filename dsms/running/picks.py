@@ -1,0 +1,182 @@
+"""How the rows of a stream leaf are read by indices over its ring: by the values that are asked
+for, or by the range in which they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Protocol
+
+import pyarrow as pa
+
+from dsms.oneshot.top import Top
+from dsms.state.batch import Batch, gathered
+from dsms.state.index import Found, WindowIndex
+from dsms.state.ranges import MOST, FoundRange, Range, SortedColumn, Words
+from dsms.state.ring import Ring, SubWindow, between
+
+CATCH_UP = 1 << 17  # rows that are taken in, or sorted, at a time
+FEW = 1 << 15  # rows that are read at once
+
+
+class Try(Protocol):
+    """An index, and what is asked of it."""
+
+    def follow(self, ring: Ring) -> bool:
+        """Have the index know more of the ring; True: it knows all closed sub-windows."""
+        ...
+
+    def find(self, ring: Ring) -> Found | FoundRange:
+        """What the index finds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByValues:
+    """Rows that have one of some values."""
+
+    index: WindowIndex
+    values: pa.Array
+
+    def follow(self, ring: Ring) -> bool:
+        return self.index.follow(ring, CATCH_UP)
+
+    def find(self, ring: Ring) -> Found:
+        return self.index.find(self.values)
+
+
+@dataclass(slots=True)
+class _BySorting:
+    """What has not been sorted when it was first asked is read: so a query pays for so many rows,
+    once."""
+
+    index: SortedColumn
+    _done: bool | None = field(default=None, kw_only=True)
+
+    def follow(self, ring: Ring) -> bool:
+        if self._done is None:
+            self._done = self.index.follow(ring, CATCH_UP)
+        return self._done
+
+
+@dataclass(slots=True)
+class ByRange(_BySorting):
+    """Rows whose value lies in a range."""
+
+    wanted: Range
+
+    def find(self, ring: Ring) -> FoundRange:
+        return self.index.find(ring, self.wanted)
+
+    def worth(self, ring: Ring) -> bool:
+        """Whether few rows of the sub-windows that are sorted (the youngest at least) lie in it."""
+        self.index.follow(ring, 1 if ring.updates != self.index.seen else 0)
+        count = self.find(ring).count
+        return bool(self.index.parts) and MOST * count <= self.index.rows
+
+
+@dataclass(slots=True)
+class ByTop(_BySorting):
+    """The first rows by a column, which depend on the window: what is not `within` one is read."""
+
+    top: Top
+
+    def find(self, ring: Ring) -> FoundRange:
+        return FoundRange(self.index, self.index.version, Words(), {}, self.top.rows)
+
+    def within(self, ring: Ring, subs: Sequence[SubWindow], since: int, upto: int) -> FoundRange:
+        """Those of rows with ts in (since, upto]."""
+        top = self.top
+        words = self.index.top(subs, since, upto, top.rows, top.descending)
+        nulls = words.nulls and (top.nulls_first or words == Words())
+        return self.index.find(ring, replace(words, nulls=nulls))
+
+
+@dataclass(slots=True)
+class Pick:
+    """How the rows of a stream leaf are read by an index: those alone that have what is asked for.
+
+    tries  indices that serve, with what is asked for; the one that finds least is used
+    used   columns that are looked at; where few rows are read at once, the others are not read
+    reduced  the rows of sub-windows that the index does not know are looked through then, too
+    """
+
+    rings: Mapping[str, Ring]
+    stream: str
+    tries: Sequence[Try]
+    used: frozenset[int]
+    reduced: bool = False
+    _found: Found | FoundRange | None = None
+    _ring: Ring = field(default_factory=Ring)  # as it was last
+
+    def few(self, most: int | None = None) -> bool:
+        """Whether the index knows all closed sub-windows, and finds so few rows (at most `most`)
+        that they are read at once."""
+        return self._follow() and self._look().count <= (FEW if most is None else most)
+
+    def rows(self, sub: SubWindow) -> Batch | None:
+        """The rows of a sub-window that matter, or all of them where the index does not know it, or
+        would not help; None: there are none."""
+        self._follow()
+        found = self._look()
+        if not found.covers(sub):
+            return sub.rows
+        places = found.rows(sub)
+        if MOST * len(places) > len(sub.rows):
+            return sub.rows
+        return sub.rows.take(places) if len(places) else None
+
+    def together(self, subs: Sequence[SubWindow], since: int, upto: int) -> list[Batch]:
+        """The rows of all those sub-windows that matter, with ts in (since, upto]."""
+        self._follow()
+        found = self._within(subs, since, upto)
+        out = list[Batch]()
+        for covered, some in groupby(subs, found.covers):
+            if covered:
+                parts = found.among(list(some))
+            elif self.reduced:
+                parts = [(sub.rows, found.matching(sub.rows)) for sub in some]
+            else:
+                out += [sub.rows for sub in some]
+                continue
+            if parts:
+                out.append(gathered(parts, self.used))
+        return [between(rows, since, upto) for rows in out]
+
+    @property
+    def by_range(self) -> bool:
+        """Whether they are found by the range in which they lie."""
+        return isinstance(self._look(), FoundRange)
+
+    def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
+        """The column of the index; how many of those sub-windows have rows with ts in (since, upto]
+        that matter, and how many rows."""
+        self._follow()
+        found = self._within(subs, since, upto)
+        rows = [len(self._among(found, sub, since, upto)) for sub in subs]
+        return found.index.column, sum(n > 0 for n in rows), sum(rows)
+
+    def _among(self, found: Found | FoundRange, sub: SubWindow, since: int, upto: int) -> Batch:
+        places = found.rows(sub) if found.covers(sub) else found.matching(sub.rows)
+        return between(sub.rows.take(places), since, upto)
+
+    def _follow(self) -> bool:
+        ring = self.rings.get(self.stream)
+        if ring is None:
+            return False
+        self._ring = ring
+        return sum(one.follow(ring) for one in self.tries) == len(self.tries)
+
+    def _within(self, subs: Sequence[SubWindow], since: int, upto: int) -> Found | FoundRange:
+        (one, *_) = self.tries
+        if isinstance(one, ByTop):
+            return one.within(self._ring, subs, since, upto)
+        return self._look()
+
+    def _look(self) -> Found | FoundRange:
+        held = self._found
+        if held is None or held.version != held.index.version:
+            found = [one.find(self._ring) for one in self.tries]
+            held = self._found = min(found, key=lambda f: f.count)
+        return held
