@@ -284,7 +284,7 @@ class Engine:
         return taken
 
     def _take_late(self, source: str, name: str, columns: Any, cancel: Cancel | None) -> None:
-        key = self._stream(name)
+        key = Catalog.key(name)
         columns = self._handed_on(source, key, columns)
         added = self.runtime.inputs[key].definition.schema[len(columns) :]
         columns = (*columns, *(filled(f, len(columns[0])) for f in added))
@@ -329,15 +329,19 @@ class Engine:
         self.turns.take(move, self.runtime.settings.pause, cancel)
 
     def _stream(self, name: str) -> str:
-        key = Catalog.key(name)
+        key = self.key_of(name)
         if key not in self.runtime.inputs:
             names = [s.name for s in self.runtime.catalog.streams.values()]
             raise UsageError("DS401", f"there is no stream {name}", hint=hint(name, names))
         return key
 
+    def key_of(self, name: str) -> str:
+        """The key of the stream, table or query of that name; any thread may ask."""
+        return self.runtime.catalog.key_of(name)
+
     def _taker(self, name: str) -> str:
         """The key of the stream or table that rows of that name are for."""
-        key = Catalog.key(name)
+        key = self.key_of(name)
         return key if key in self.runtime.tables else self._stream(name)
 
     def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
@@ -473,7 +477,7 @@ class Engine:
             running.readers = [r for r in running.readers if r is not subscription]
 
     def _query(self, name: str) -> Registered:
-        key = Catalog.key(name)
+        key = self.key_of(name)
         running = self.runtime.dispatch.told(key)
         if running is None or key in self.runtime.beginnings:
             names = [q.name for q in self.runtime.catalog.queries.values()]
@@ -570,7 +574,7 @@ class Engine:
     def durability(self, stream: str) -> str | None:
         """That of the stream's rows: sync, interval or none; None: there is no data folder."""
         durable = self.runtime.durable
-        return None if durable is None else durable.journal.policies.get(Catalog.key(stream))
+        return None if durable is None else durable.journal.policies.get(self.key_of(stream))
 
     def log_files(self) -> int:
         """How many logs it may have open at once: of as many descriptors nobody else should
@@ -593,7 +597,7 @@ class Engine:
     def untold(self, query: str) -> DsmsError | None:
         """Why results of a query may not be told: they come from rows of a `sync` stream that could
         not be brought to the disk.  Any thread may ask."""
-        durable, entry = self.runtime.durable, self.runtime.queries.get(Catalog.key(query))
+        durable, entry = self.runtime.durable, self.runtime.queries.get(self.key_of(query))
         if durable is None or entry is None or not durable.journal.unsynced:
             return None
         return durable.journal.untold(entry.name, self.runtime.feeding.sources(entry.reads))
@@ -602,7 +606,7 @@ class Engine:
         """Raise why the stream takes no rows: what was written of it may be lost (DS55x)."""
         durable = self.runtime.durable
         if durable is not None:
-            durable.journal.check(Catalog.key(stream))
+            durable.journal.check(self.key_of(stream))
 
     def seal_with(self, executor: Executor | None) -> None:
         """The executor that writes closed sub-windows and checkpoints; None: the thread that closes

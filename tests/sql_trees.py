@@ -348,6 +348,9 @@ _rights = st.one_of(
 )
 
 
+_owned = st.sampled_from([ast.ObjectKind.STREAM, ast.ObjectKind.TABLE])
+
+
 def statements() -> st.SearchStrategy[ast.Statement]:
     """Any statement."""
     return st.one_of(
@@ -381,4 +384,6 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.AlterStream, idents, _optional(instants)),
         st.builds(ast.Reopen, idents),
         st.builds(ast.AddColumn, idents, _column_defs),
+        st.builds(ast.Rename, _owned, idents, idents),
+        st.builds(ast.RenameColumn, _owned, idents, idents, idents),
     )

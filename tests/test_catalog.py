@@ -91,7 +91,7 @@ def test_declarations_come_back_in_the_order_they_were_made(path: Path) -> None:
         options = (("strategy", "upa"), ("n", 3), ("on", True))
         store.add_query(QueryDef("q", "CREATE QUERY q AS SELECT * FROM Trades", options=options))
         store.drop("query", "gone")
-        store.drop("table", "GONE")
+        store.drop("table", "gone")
         store.drop("stream", "never was")
         store.add_table(TableDef("gone", ALL, sql="CREATE TABLE gone (b INT)"))
         store.set("seq", {"client": [1, 2]})

@@ -44,6 +44,8 @@ MATRIX = [
     ("ALTER STREAM s SET CLOCK TO TIMESTAMP '2030-01-01'", ["ADMIN ON s"]),
     ("ALTER STREAM s REOPEN", ["ADMIN ON s"]),
     ("ALTER STREAM s ADD COLUMN z INT", ["ADMIN ON s"]),
+    ("ALTER STREAM s RENAME TO z", ["ADMIN ON s"]),
+    ("ALTER TABLE d RENAME COLUMN n TO m", ["ADMIN ON d"]),
     (
         "INSERT INTO d VALUES ('z', 1) ON CONFLICT (k) DO UPDATE SET n = 1",
         ["INSERT ON d", "SELECT ON d"],

@@ -155,7 +155,7 @@ def _optimized(bound: lp.Output) -> lp.Node:
 
 def _name(node: object) -> str:
     assert isinstance(node, lp.StreamScan)
-    return Catalog.key(node.stream.name)
+    return node.stream.home
 
 
 def _source(places: dict[str, _Place], need: Needed, at: int) -> ArchiveSource:

@@ -106,6 +106,12 @@ class Archiving:
     error: str | None = None
     told: int = ALWAYS  # the step for which an update of the index was asked for
     note: str = ""  # what is not as it was asked for
+    address: str = ""  # of the stream or query, if that is not its name (`dsms.sql.catalog.Placed`)
+
+    @property
+    def home(self) -> str:
+        """The key of the stream or query."""
+        return (self.address or self.name).casefold()
 
     def __post_init__(self) -> None:
         if self.place is None:

@@ -15,7 +15,7 @@ from dsms.archiving.results import results_of
 from dsms.errors import DsmsError, UsageError
 from dsms.intake.values import duration_text
 from dsms.running.registered import Registered
-from dsms.sql.catalog import Catalog, QueryDef, StreamDef
+from dsms.sql.catalog import QueryDef, StreamDef
 from dsms.state.ring import Need
 from dsms.storage.folders import folder_name
 
@@ -33,7 +33,7 @@ def archive_of(runtime: Around, definition: StreamDef | QueryDef) -> Archiving |
     if not definition.archive:
         return None
     kind = _kind(definition)
-    wanted, url = _wanted(definition), url_of(runtime, definition.name, kind)
+    wanted, url = _wanted(definition), url_of(runtime, definition.home, kind)
     place = None if runtime.replaying else open_place(url, wanted)
     made = Archiving(
         wanted.name, wanted.kind, url, wanted.schema, wanted.lifetime, runtime.settings, place
@@ -60,7 +60,7 @@ def _wanted(definition: StreamDef | QueryDef) -> Wanted:
     )
 
 
-def url_of(runtime: Around, name: str, kind: str) -> str:
+def url_of(runtime: Around, key: str, kind: str) -> str:
     """The folder of an archive."""
     root = runtime.settings.archive
     if root is None and runtime.durable is not None:
@@ -68,19 +68,19 @@ def url_of(runtime: Around, name: str, kind: str) -> str:
     if root is None:
         raise UsageError(
             "DS572",
-            f"the archive of {kind} {name} has no place: there is neither a data folder nor one "
+            f"the archive of {kind} {key} has no place: there is neither a data folder nor one "
             "for archives",
             hint="start with a data folder, or with --archive URL (in Python: "
             "Settings(archive=...))",
         )
-    return f"{root.rstrip('/')}/{folder_name(Catalog.key(name))}"
+    return f"{root.rstrip('/')}/{folder_name(key)}"
 
 
 def reopen(runtime: Around) -> None:
     """Archives of a runtime that has come out of a checkpoint: where they are now, and how far they
     have got."""
     for key, archiving in runtime.archivings.items():
-        archiving.url = url_of(runtime, archiving.name, archiving.kind)
+        archiving.url = url_of(runtime, archiving.home, archiving.kind)
         archiving.opened()
         definitions = (
             runtime.catalog.streams if archiving.kind == "stream" else runtime.catalog.queries
@@ -90,8 +90,8 @@ def reopen(runtime: Around) -> None:
 
 def _begin_anew(runtime: Around, archiving: Archiving, definition: StreamDef | QueryDef) -> None:
     """If the archive is not there, and that loss was accepted, another one takes its place."""
-    accepted = [Catalog.key(name) for name in runtime.settings.accept_loss]
-    if archiving.place is None and Catalog.key(archiving.name) in accepted:
+    accepted = [runtime.catalog.key_of(name) for name in runtime.settings.accept_loss]
+    if archiving.place is None and archiving.home in accepted:
         with suppress(DsmsError):  # it says so itself when it is tried again
             archiving.begin(open_place(archiving.url, _wanted(definition)))
             assert runtime.durable is not None
@@ -102,7 +102,7 @@ def _begin_anew(runtime: Around, archiving: Archiving, definition: StreamDef | Q
 
 def connect_stream(runtime: Around, archiving: Archiving) -> None:
     """From now on what leaves the stream's ring goes to the archive."""
-    key = Catalog.key(archiving.name)
+    key = archiving.home
     runtime.archivings[key] = archiving
     ring = runtime.keep(key, WHO, Need())
     if not runtime.replaying:  # else it is one of those whose rows come again
@@ -112,6 +112,6 @@ def connect_stream(runtime: Around, archiving: Archiving) -> None:
 def connect_query(runtime: Around, archiving: Archiving | None, query: Registered) -> None:
     """From now on the results of the query go to the archive, if there is one."""
     if archiving is not None:
-        runtime.archivings[Catalog.key(archiving.name)] = archiving
+        runtime.archivings[archiving.home] = archiving
         results = results_of(query.phys, archiving.lifetime, runtime.settings.eager_instants)
         query.archived = Tap(archiving, results)

@@ -43,7 +43,7 @@ def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog
         known = [s.name for s in catalog.streams.values()]
         message = f"there is no stream {name.text}"
         raise UsageError("DS401", message, name.pos.line, name.pos.column, hint(name.text, known))
-    key = Catalog.key(found.name)
+    key = found.home
     before = runtime.catalog.streams[key]
     column = bind_column(statement.column, before, catalog)
     after = replace(
@@ -94,8 +94,9 @@ def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after:
         into = runtime.catalog.streams[Catalog.key(before.late_into)].schema
         types = [f.type for f in after.schema]
         if [f.type for f in into[: len(types)]] != types:
-            why = f"its late rows go to {before.late_into}, which has no such column"
-            helps = f"ALTER STREAM {before.late_into} ADD COLUMN first"
+            name = runtime.catalog.called(before.late_into)
+            why = f"its late rows go to {name}, which has no such column"
+            helps = f"ALTER STREAM {name} ADD COLUMN first"
     if why:
         message = f"stream {before.name} can't get a column: {why}"
         raise error("DS235", message, statement.column, helps)

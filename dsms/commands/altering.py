@@ -30,14 +30,14 @@ def rename_query(
 ) -> Done:
     """The query has another name.  Raises DS401, DS213 (that is taken), DS415, DS433, DS436."""
     query = registered(runtime, statement.name, catalog)
-    key, to = Catalog.key(query.name), Catalog.key(statement.to.text)
+    key, to = query.home, catalog.key_of(statement.to.text)
     if to != key:
         _check_free(runtime, statement.to, catalog)
     check_name(statement.to.text)
     check_alone(runtime, query)
     _check_own(runtime, query)
     check_unread(runtime, query, "DS433")
-    before, definition = query.name, named(query.definition, statement.to)
+    before, definition = query.name, named(query.definition, statement.to, to)
     store(lambda s: redefine(s, key, definition), "statement", to_sql(statement).encode())
     rename(runtime, key, definition)
     return Done(f"query {before} is called {definition.name} now")
@@ -52,7 +52,7 @@ def _check_free(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> None:
 def _check_own(runtime: Runtime, query: Registered) -> None:
     """Its name is nothing else's, too."""
     stream = runtime.catalog.streams.get(Catalog.key(query.definition.feeds or ""))
-    if stream is not None and stream.derived == query.name:
+    if stream is not None and Catalog.key(stream.derived or "") == query.home:
         message = f"query {query.name} belongs to stream {stream.name}, and is called after it"
         raise UsageError("DS433", message)
     if query.archived is not None:
@@ -63,12 +63,13 @@ def _check_own(runtime: Runtime, query: Registered) -> None:
         )
 
 
-def named(definition: QueryDef, name: ast.Ident) -> QueryDef:
-    """The same under that name."""
+def named(definition: QueryDef, name: ast.Ident, key: str) -> QueryDef:
+    """The same under that name and key."""
     statement = parse_one(definition.sql)
     assert isinstance(statement, ast.CreateQuery)
     statement = replace(statement, name=name, if_not_exists=False)
-    return replace(definition, name=name.text, sql=to_sql(statement))
+    place = "" if key == name.text.casefold() else key
+    return replace(definition, name=name.text, sql=to_sql(statement), place=place)
 
 
 # ---------------------------------------------------------------- options
@@ -85,7 +86,7 @@ def set_query(runtime: Runtime, store: Store, statement: ast.SetQuery, catalog: 
     check_alone(runtime, query)
     for option in statement.options:
         _check_free_to_change(query, option)
-    key = Catalog.key(query.name)
+    key = query.home
     if not isinstance(query, PausedQuery):
         stand(runtime, key)
     for option in statement.options:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dsms.rights.model import Rights
 from dsms.rights.seen import seen
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -20,25 +21,30 @@ def bound_again(runtime: Runtime, query: Registered) -> tuple[QueryDef, lp.Outpu
     raises."""
     statement = parse_one(query.definition.sql)
     assert isinstance(statement, ast.CreateQuery)
-    there, over = runtime.catalog, {Catalog.key(name) for name in query.definition.over}
-    read = {key: found for key, found in there.queries.items() if key in over}
-    known = Catalog(as_read(there.streams, query), there.tables, read, there.plans)
-    owner = runtime.rights.owners.get(Catalog.key(query.name))
-    catalog = seen(known, runtime.rights, owner)
+    catalog = known_to(runtime, query, runtime.catalog, runtime.rights)
     definition, bound = bind_create_query(
         replace(statement, if_not_exists=False), catalog, query.definition.sql
     )
     assert bound is not None
+    definition = replace(definition, place=query.definition.place)
     feeds, places = query.definition.feeds, query.definition.places
     if feeds is not None and statement.into is None:  # the query of a derived stream
         return replace(definition, feeds=feeds, places=places), feeding(statement, bound)
     return definition, bound
 
 
+def known_to(runtime: Runtime, query: Registered, there: Catalog, rights: Rights) -> Catalog:
+    """Of a catalog, what the text of a query is bound to, by its owner's rights."""
+    over = {Catalog.key(name) for name in query.definition.over}
+    read = {key: found for key, found in there.queries.items() if key in over}
+    known = Catalog(as_read(there.streams, query), there.tables, read, there.plans, there.moved)
+    return seen(known, rights, rights.owners.get(query.home))
+
+
 def as_read(streams: dict[str, StreamDef], query: Registered) -> dict[str, StreamDef]:
     """The streams with the columns that the query was registered with."""
     scans = [n for n in lp.leaves_of(query.output) if isinstance(n, lp.StreamScan)]
-    widths = {Catalog.key(scan.stream.name): len(scan.stream.schema) for scan in scans}
+    widths = {scan.stream.home: len(scan.stream.schema) for scan in scans}
     found = {key: streams[key] for key in widths if key in streams}
     return {
         **streams,

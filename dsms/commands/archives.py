@@ -10,7 +10,6 @@ from dsms.archiving.streams import everything
 from dsms.errors import UsageError
 from dsms.intake.values import instant_text
 from dsms.running.runtime import Runtime
-from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 
 Heartbeat = Callable[[str, int], None]  # by the key of a stream
@@ -32,7 +31,7 @@ def created(archiving: Archiving | None) -> str:
 def go_on(runtime: Runtime, archiving: Archiving, heartbeat: Heartbeat) -> None:
     """A new stream with an archive that was there: rows up to its end would not be archived, so
     they are late."""
-    key = Catalog.key(archiving.name)
+    key = archiving.home
     if archiving.seam > ALWAYS and not runtime.replaying and runtime.inputs[key].event_time:
         heartbeat(key, archiving.seam)
 

@@ -50,7 +50,7 @@ def change_table(
     others change the table meanwhile, once more, and after TRIES in one go."""
     for _ in range(TRIES):
         change = bind_table_statement(statement, see())
-        key = Catalog.key(change.table.name)
+        key = change.table.home
         table = runtime.tables[key]
         if isinstance(change, Insert) or len(table) <= MATCHED:
             break
@@ -111,7 +111,7 @@ def changed(
     values, found  the columns of an INSERT, or the rows that match, if they are at hand
     codes, stored  ... and what is known of their keys, and the new rows as they are stored
     tell           who asks may know of all queries that read the table"""
-    key = Catalog.key(change.table.name)
+    key = change.table.home
     table, at = open_table(runtime, key, change.at)
     if not isinstance(change, Insert) and found is None:
         found = finished(_matching(runtime, table, change))
@@ -137,7 +137,7 @@ def changed(
     if stored is None:
         stored = packed_rows(prepared.inserted)
     store(
-        lambda s: s.add_change(table.definition.name, prepared, stored),
+        lambda s: s.add_change(key, prepared, stored),
         "change",
         packed(key, prepared, stored),
     )

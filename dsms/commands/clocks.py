@@ -43,7 +43,7 @@ def tell(
 
     Raises DS401, DS507, DS508, DS513."""
     found = _stream(statement.name, catalog)
-    key, user = Catalog.key(found.name), catalog.user
+    key, user = found.home, catalog.user
     match statement:
         case ast.Heartbeat(at=ast.Instant(ts)):
             if user is not None and not engine.runtime.rights.owns(user, key):

@@ -27,7 +27,7 @@ def comment(runtime: Runtime, store: Store, statement: ast.Comment, catalog: Cat
         message = f"a comment has at most {LONGEST} characters, and this has {len(text)}"
         raise UsageError("DS437", message, statement.pos.line, statement.pos.column)
     store(lambda s: None, "statement", to_sql(statement).encode())
-    key = Catalog.key(found.name)
+    key = found.home
     if not text:
         runtime.comments.pop(key, None)
         return Done(f"{kind} {found.name} has no comment now")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import quote
 
 from dsms.api import Cancel, Done
@@ -51,8 +52,8 @@ def create_stream(
     """Declare a stream.  `catalog`, here and below: what who asks for it sees."""
     if statement.query is not None:
         return derive_stream(runtime, store, statement, sql, catalog)
-    definition = bind_create_stream(statement, catalog, sql)
-    key = Catalog.key(definition.name)
+    definition = runtime.catalog.placed(bind_create_stream(statement, catalog, sql))
+    key = definition.home
     if key in runtime.catalog.streams:
         return there_already(runtime, definition, statement, catalog)
     check_name(definition.name)
@@ -78,9 +79,12 @@ def derive_stream(
 ) -> Done:
     """Declare a stream that consists of what its query tells, and register that query."""
     definition, feeder, bound = bind_derived_stream(statement, catalog, sql)
-    key = Catalog.key(definition.name)
     if feeder is None or bound is None:
         return there_already(runtime, definition, statement, catalog)
+    feeder, definition = runtime.catalog.placed(feeder), runtime.catalog.placed(definition)
+    feeder = replace(feeder, feeds=definition.address)
+    definition = replace(definition, derived=feeder.address)
+    key = definition.home
     check_number(runtime, catalog.user)
     check_running(runtime, feeder)
     check_name(feeder.name)
@@ -98,7 +102,7 @@ def derive_stream(
     except BaseException:
         forget_stream(runtime, key)
         raise
-    own = Catalog.key(feeder.name)
+    own = feeder.home
     try:
         store(lambda s: s.add_stream(definition), "statement", sql.encode())
     except DsmsError:
@@ -138,8 +142,8 @@ def create_table(
     runtime: Runtime, store: Store, statement: ast.CreateTable, sql: str, catalog: Catalog
 ) -> Done:
     """Declare a table."""
-    definition = bind_create_table(statement, catalog, sql)
-    key = Catalog.key(definition.name)
+    definition = runtime.catalog.placed(bind_create_table(statement, catalog, sql))
+    key = definition.home
     if key in runtime.catalog.tables:
         return there_already(runtime, definition, statement, catalog)
     check_free(runtime, statement.name)
@@ -182,7 +186,7 @@ def check_name(name: str) -> None:
 
 def check_free(runtime: Runtime, name: ast.Ident) -> None:
     """Raise DS213 where a query of that name is on the way to its first answer."""
-    if Catalog.key(name.text) in runtime.beginnings:
+    if runtime.catalog.key_of(name.text) in runtime.beginnings:
         what = f"a query {name.text} is being registered"
         raise error("DS213", what, name, "choose another name, or wait")
 
@@ -206,7 +210,7 @@ def start_query(
     if running is None:
         running = prepare(runtime, definition, runtime.plan(bound, definition.options, True))
     running.notes = notes(running.phys)
-    key = Catalog.key(definition.name)
+    key = definition.home
     feed(runtime, key, running)
     runtime.dispatch.register(key, running)
     runtime.answers.known(key, runtime.catalog)
@@ -251,7 +255,7 @@ def start_periodic(
 ) -> tuple[str, ...]:
     """Register a query with SLIDE; what the user should know.  `answers`: a boundary that is due at
     once is told."""
-    key = Catalog.key(definition.name)
+    key = definition.home
     query = periodic_query(runtime, definition, bound)
     feed(runtime, key, query)
     runtime.dispatch.register(key, query)

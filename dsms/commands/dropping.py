@@ -44,7 +44,7 @@ def drop(
         if statement.if_exists and found is None:
             return Done(f"there is no {kind} {name}")
         raise unknown(catalog, statement.name, found, kind)
-    key = Catalog.key(found.name)
+    key = found.home
     gone = list[str]()
     if statement.cascade:
         users = list(_all_users(runtime, key))
@@ -68,14 +68,14 @@ def _drop(
 ) -> tuple[str, tuple[str, ...]]:
     """One object that nothing else reads; what is to be said of its archive, and of late rows that
     went there."""
-    key, kind = Catalog.key(found.name), kind_of(found)
+    key, kind = found.home, kind_of(found)
     if isinstance(found, QueryDef):
         check_alone(runtime, runtime.queries[key])
     _refuse_used(runtime, key, kind, found.name, catalog)
     fed = feeding(runtime, key, others=True) if kind == "stream" else []
     fed = [late_dropping(stream) for stream in fed]
     stays = leave(runtime, key, kind)
-    store(lambda s: s.drop(kind, found.name, fed), "statement", sql.encode())
+    store(lambda s: s.drop(kind, key, fed), "statement", sql.encode())
     for stream in fed:
         runtime.redeclare(stream)
     if isinstance(found, QueryDef):
@@ -103,7 +103,7 @@ def _all_users(runtime: Runtime, key: str) -> Iterator[Object]:
 
     def above(key: str) -> Iterator[Object]:
         for user in _users(runtime, key):
-            name = Catalog.key(user.name)
+            name = user.home
             if name not in seen:
                 seen.add(name)
                 yield from above(name)
@@ -120,7 +120,11 @@ def _users(runtime: Runtime, key: str) -> list[Object]:
     found: list[Object] = []
     for query in runtime.queries.values():
         into = Catalog.key(query.definition.feeds or "")
-        own = into if into in streams and streams[into].derived == query.name else None
+        own = (
+            into
+            if into in streams and Catalog.key(streams[into].derived or "") == query.home
+            else None
+        )
         over = map(Catalog.key, query.definition.over)
         if not keys.isdisjoint(over) or key in query.tables or key in query.streams.values():
             found.append(streams[own] if own is not None else query.definition)
@@ -134,7 +138,7 @@ def _refuse_owned(runtime: Runtime, found: Object) -> None:
     if not isinstance(found, QueryDef) or found.feeds is None:
         return
     stream = runtime.catalog.streams[Catalog.key(found.feeds)]
-    if stream.derived == found.name:
+    if Catalog.key(stream.derived or "") == found.home:
         raise UsageError(
             "DS405",
             f"stream {stream.name} consists of what query {found.name} tells",

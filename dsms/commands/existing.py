@@ -43,7 +43,7 @@ def there_already(runtime: Runtime, found: Definition, statement: Create, catalo
     """Nothing happens; a note tells whoever owns it how the statement differs from it."""
     kind = type(statement).__name__.removeprefix("Create").lower()
     message = f"{kind} {found.name} is there already"
-    key = Catalog.key(found.name)
+    key = found.home
     if catalog.user is not None and not runtime.rights.owns(catalog.user, key):
         return Done(message)
     unlike = list(_differences(found, statement, catalog))

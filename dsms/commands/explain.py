@@ -147,8 +147,8 @@ def _explained(
 def _seen_late(phys: Phys, catalog: Catalog) -> list[str]:
     """Streams of the plan whose rows the user sees late."""
     scans = (leaf for leaf in lp.leaves_of(phys.node) if isinstance(leaf, lp.StreamScan))
-    names = {scan.stream.name for scan in scans}
-    return sorted(name for name in names if catalog.sees_late([Catalog.key(name)]))
+    streams = {scan.stream.home: scan.stream.name for scan in scans}
+    return sorted(name for key, name in streams.items() if catalog.sees_late([key]))
 
 
 def _planned(runtime: Runtime, found: _Bound) -> tuple[Phys, list[str]]:
@@ -169,7 +169,7 @@ def check_shown(runtime: Runtime, name: ast.Ident, running: Registered, catalog:
         message = f"the plan of {running.name} counts rows that {catalog.user} does not see yet"
         hint = "EXPLAIN its SELECT, which counts none"
         raise UsageError("DS670", message, name.pos.line, name.pos.column, hint)
-    rights, owner = runtime.rights, runtime.rights.owners.get(Catalog.key(running.name))
+    rights, owner = runtime.rights, runtime.rights.owners.get(running.home)
     for key in () if catalog.sees_all else {*running.reads, *running.tables}:
         whole = owner is not None and rights.views(owner, key) is None
         if not (whole or rights.owns(catalog.user, key)):
@@ -197,7 +197,7 @@ def _check_read(
     names = [name for name in names if name not in shown]
     for read in names:
         running = runtime.queries[Catalog.key(read)]
-        place = ast.Ident(read, True, pos=statement.pos)
+        place = ast.Ident(running.name, True, pos=statement.pos)
         check_shown(runtime, place, running, catalog)
         names += [n for n in running.definition.over if n not in names]
 
@@ -226,7 +226,7 @@ def _more(runtime: Runtime, running: Registered) -> list[str]:
         return of_registered(runtime, running)
     if isinstance(running, RunningQuery) and running.feeds:
         return list(_shared(runtime, running))
-    found = runtime.dispatch.lookup(Catalog.key(running.name))
+    found = runtime.dispatch.lookup(running.home)
     if found is None:
         return []
     stream, atom = found
@@ -253,7 +253,7 @@ def _described(phys: Phys, path: Path) -> str:
 
 def registered(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> Registered:
     """The running query of that name; raises DS401."""
-    key = Catalog.key(name.text)
+    key = catalog.key_of(name.text)
     running = runtime.queries.get(key) if key in catalog.queries else None
     if running is None:
         known = [q.name for q in catalog.queries.values()]

@@ -33,28 +33,29 @@ def check_acyclic(
     if definition.feeds is None:
         return
     goal = Catalog.key(definition.feeds)
-    reads = sorted(
-        {Catalog.key(n.stream.name) for n in lp.leaves_of(bound) if isinstance(n, lp.StreamScan)}
-    )
+    reads = sorted({n.stream.home for n in lp.leaves_of(bound) if isinstance(n, lp.StreamScan)})
     found = runtime.feeding.path(reads, goal)
     if found is not None:
         names = [_called(catalog, key) for key in (goal, *found)]
         raise UsageError(
             "DS419",
-            f"stream {definition.feeds} would be fed with its own rows: {' <- '.join(names)}",
+            f"stream {names[0]} would be fed with its own rows: {' <- '.join(names)}",
             hint="read a stream that does not come from it",
         )
     if runtime.inputs[goal].ended:
         raise UsageError(
-            "DS507", f"stream {definition.feeds} was ended: no rows can follow", hint="feed another"
+            "DS507",
+            f"stream {_called(catalog, goal)} was ended: no rows can follow",
+            hint="feed another",
         )
 
 
 def check_running(runtime: Runtime, definition: QueryDef) -> None:
     """Raise DS421 where a query that it reads has stopped."""
     for name in definition.over if not runtime.replaying else ():
-        failure = runtime.queries[Catalog.key(name)].failure
-        if failure is not None:
+        read = runtime.queries[Catalog.key(name)]
+        if read.failure is not None:
+            name = read.name
             message = f"query {name} has stopped, and its answer stands still"
             raise UsageError("DS421", message, hint=f"drop {name}, and register it anew")
 

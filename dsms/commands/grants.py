@@ -37,7 +37,7 @@ def grants_of(runtime: Runtime, catalog: Catalog, statement: ast.Grant) -> tuple
     """The change, and what is said of it.  Raises DS401, DS671, DS672, and what binding the
     conditions raises."""
     found = _object(catalog, statement.object)
-    key = ALL if found is None else key_of(found.name)
+    key = ALL if found is None else found.home
     change: Json = {"grants": []}
     _check_once(statement.privileges)
     for privilege in statement.privileges:
@@ -58,7 +58,7 @@ def grants_of(runtime: Runtime, catalog: Catalog, statement: ast.Grant) -> tuple
 def revoked(rights: Rights, catalog: Catalog, statement: ast.Revoke) -> Json:
     """The change; what was not granted stays so."""
     found = _object(catalog, statement.object)
-    key = ALL if found is None else key_of(found.name)
+    key = ALL if found is None else found.home
     for privilege in statement.privileges:
         if privilege.columns:
             raise _wrong(

@@ -12,7 +12,6 @@ from dsms.running.key_picks import DRIVING, KeyPick, keyed
 from dsms.running.runtime import Runtime
 from dsms.running.tallies import TallyRead
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
 from dsms.state.counts import WindowCounts
 from dsms.state.ring import Ring
 
@@ -40,7 +39,7 @@ def _drives(runtime: Runtime, read: Read) -> bool:
         case lp.StreamScan():
             return True
         case lp.TableScan():
-            key = Catalog.key(read.node.table.name)
+            key = read.node.table.home
             return key not in runtime.tables or len(runtime.tables[key]) <= DRIVING
         case _:
             return False

@@ -116,7 +116,7 @@ class Inserting:
 
     def _table(self, change: Insert) -> VersionedTable | None:
         """The table, if it is still the one for which the change was bound."""
-        key = Catalog.key(change.table.name)
+        key = change.table.home
         same = self.runtime.catalog.tables.get(key) is change.table
         return self.runtime.tables[key] if same else None
 

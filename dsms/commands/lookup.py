@@ -126,7 +126,7 @@ def _from_synopses(
 
 def start_lookup(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> tuple[str, ...]:
     """Register it; what the user should know."""
-    key = Catalog.key(definition.name)
+    key = definition.home
     query = lookup_query(runtime, definition, bound)
     runtime.dispatch.register(key, query)
     runtime.answers.known(key, runtime.catalog)
@@ -139,7 +139,7 @@ def lookup(
 ) -> Rows:
     """LOOKUP q: the answer as of the latest complete sub-window, or of now."""
     definition = bind_lookup(statement, catalog)
-    query = runtime.queries[Catalog.key(definition.name)]
+    query = runtime.queries[definition.home]
     if isinstance(query, PausedQuery):
         query.check()
         raise UsageError(

@@ -26,7 +26,7 @@ from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Handle, Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.catalog import QueryDef
 from dsms.sql.window import Now, Rows, Time
 from dsms.state.batch import Batch
 
@@ -88,8 +88,8 @@ def probed(
     assert isinstance(root, lp.Output)
     plan, errors = root.child, ErrorCounter.of_query(limit)
     needed, leaves = reads(plan), list(lp.leaves_of(plan))
-    streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves if isinstance(n, lp.StreamScan)}
-    tables = tuple(Catalog.key(n.table.name) for n in leaves if isinstance(n, lp.TableScan))
+    streams = {n.leaf: n.stream.home for n in leaves if isinstance(n, lp.StreamScan)}
+    tables = tuple(n.table.home for n in leaves if isinstance(n, lp.TableScan))
     prepared = runtime.adhoc.prepare(plan)
     evaluator = Probed(prepared, needed, IndexFetcher(runtime.handle), errors)
     query = LookupQuery(

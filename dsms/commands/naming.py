@@ -38,7 +38,8 @@ def call(runtime: Runtime, query: Registered, definition: QueryDef) -> None:
 def rename(runtime: Runtime, key: str, definition: QueryDef) -> None:
     """The query `key` goes by the name in its new definition: for who reads it, for what it feeds,
     for those who may do something with it."""
-    query, to = runtime.queries[key], Catalog.key(definition.name)
+    query, to = runtime.queries[key], definition.home
+    runtime.catalog.moves(definition)
     runtime.dispatch.rename(key, to)
     call(runtime, query, definition)
     runtime.parts.renamed(key, to)

@@ -32,7 +32,7 @@ def pause(runtime: Runtime, store: Store, statement: ast.PauseQuery, catalog: Ca
         message = f"query {query.name} has stopped: there is nothing to pause"
         raise UsageError("DS431", message, hint=f"RESUME QUERY {query.name} begins it anew")
     _check(query)
-    key = Catalog.key(query.name)
+    key = query.home
     check_alone(runtime, query)
     check_unread(runtime, query, "DS431")
     stand(runtime, key)
@@ -58,7 +58,7 @@ def resumed(
     check_running(runtime, definition)
     alone = bound.slide is None and not definition.on_lookup
     phys = runtime.plan(bound, definition.options, True) if alone else None
-    key = Catalog.key(query.name)
+    key = query.home
     successor = Successor(
         runtime, store, key, definition, bound, phys, to_sql(statement), cancel=cancel
     )

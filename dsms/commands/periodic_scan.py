@@ -23,7 +23,6 @@ from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
@@ -64,8 +63,8 @@ def scanned(new: Registration) -> PeriodicQuery:
 def _leaves(root: lp.Node) -> tuple[dict[int, str], tuple[str, ...]]:
     """The streams that are read, by leaf, and the tables."""
     leaves = list(lp.leaves_of(root))
-    streams = {n.leaf: Catalog.key(n.stream.name) for n in leaves if isinstance(n, lp.StreamScan)}
-    return streams, tuple(Catalog.key(n.table.name) for n in leaves if isinstance(n, lp.TableScan))
+    streams = {n.leaf: n.stream.home for n in leaves if isinstance(n, lp.StreamScan)}
+    return streams, tuple(n.table.home for n in leaves if isinstance(n, lp.TableScan))
 
 
 def _sliced(runtime: Runtime, plan: lp.Node, needed: dict[int, Read]) -> Sliced:
@@ -130,7 +129,7 @@ def there(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> list[
         for _, part in lacking(runtime, read.node, [read], at):
             raise gone(runtime, part)
         return batches(runtime, read.node, read, at, cancel)
-    ring, since = runtime.rings[Catalog.key(read.node.stream.name)], read.since(at)
+    ring, since = runtime.rings[read.node.stream.home], read.since(at)
     if read.rows is not None and since == ALWAYS:
         return ring.last(read.rows, read.upto(at))
     return ring.rows(since, read.upto(at))

@@ -84,7 +84,13 @@ class _There:
 
     @staticmethod
     def now(runtime: Runtime) -> _There:
-        kinds: tuple[Mapping[str, Any], ...] = (runtime.inputs, runtime.tables, runtime.queries)
+        kinds: tuple[Mapping[str, Any], ...] = (
+            runtime.inputs,
+            runtime.catalog.streams,
+            runtime.catalog.tables,
+            runtime.tables,
+            runtime.queries,
+        )
         return _There(tuple(dict(kind) for kind in kinds), runtime.rights)
 
     def still(self, runtime: Runtime) -> bool:

@@ -77,7 +77,7 @@ def _most(option: ast.Option, name: str) -> int | None:
 
 
 def _owner(runtime: Runtime, name: str) -> str | None:
-    return runtime.rights.owners.get(key_of(name))
+    return runtime.rights.owners.get(runtime.catalog.key_of(name))
 
 
 def states(runtime: Runtime) -> Counter[str]:

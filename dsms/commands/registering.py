@@ -77,6 +77,7 @@ class Registering:
         definition, bound = found.definition, found.bound
         if bound is None:
             return there_already(runtime, definition, self.statement, self.see())
+        definition = runtime.catalog.placed(definition)
         catalog = self.see()
         if self._replaces:
             change = Replacing(runtime, self.store, self.text, definition, bound, catalog)
@@ -98,7 +99,7 @@ class Registering:
         else:
             warnings = self._at_once(definition, bound, archiving, running, user)
             yield from self._synopses_filled(definition)
-            unseen = unseen_tables(runtime, runtime.queries[Catalog.key(definition.name)])
+            unseen = unseen_tables(runtime, runtime.queries[definition.home])
         return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
 
     @property
@@ -107,7 +108,7 @@ class Registering:
 
     @property
     def _key(self) -> str:
-        return Catalog.key(self.statement.name.text)
+        return self.runtime.catalog.key_of(self.statement.name.text)
 
     def _plan(self, catalog: Catalog, planner: Planner) -> _Bound:
         definition, bound = bind_create_query(self.statement, catalog, self.text)
@@ -124,7 +125,7 @@ class Registering:
         user: str | None,
     ) -> tuple[str, ...]:
         """Cancelled on the way to its first answer it is not there."""
-        runtime, key = self.runtime, Catalog.key(definition.name)
+        runtime, key = self.runtime, definition.home
         later = definition.feeds is None
         warnings = start_query(runtime, definition, bound, self.cancel, archiving, running, later)
         try:
@@ -139,7 +140,7 @@ class Registering:
         """What is kept goes into the synopses that the query shares, piece by piece.  Others know
         of the query meanwhile; cancelled it is dropped."""
         runtime = self.runtime
-        query = runtime.queries[Catalog.key(definition.name)]
+        query = runtime.queries[definition.home]
         if not query.grouped or definition.feeds is not None:
             return
         try:
@@ -149,9 +150,9 @@ class Registering:
                     if self.cancel is not None:
                         self.cancel.check()
         except BaseException:
-            if runtime.queries.get(Catalog.key(definition.name)) is query:
-                forget_query(runtime, Catalog.key(definition.name), "it was cancelled")
-                runtime.rights = runtime.rights.without(Catalog.key(definition.name))
+            if runtime.queries.get(definition.home) is query:
+                forget_query(runtime, definition.home, "it was cancelled")
+                runtime.rights = runtime.rights.without(definition.home)
                 self._store_drop(definition)
             raise
 
@@ -160,7 +161,7 @@ class Registering:
 
     def _filled(self, query: RunningQuery, user: str | None) -> Pieces[tuple[str, ...]]:
         """Stored, and filled piece by piece."""
-        runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
+        runtime, definition, key = self.runtime, query.definition, query.home
         self._stored(definition)
         runtime.rights = runtime.rights.owned(key, user)  # it counts in his quota from here on
         runtime.dispatch.register(key, query)
@@ -189,7 +190,7 @@ class Registering:
     def _to_the_end(self, query: RunningQuery, filling: Iterator[None]) -> Iterator[None]:
         """Behind the last piece others know of it; or it is gone, if it was cancelled."""
         yield from filling
-        runtime, key = self.runtime, Catalog.key(query.name)
+        runtime, key = self.runtime, query.home
         del runtime.beginnings[key]
         query.pipeline.look = go_on
         if query.failure is not None and query.failure.code == CANCELLED:
@@ -200,7 +201,7 @@ class Registering:
 
     def _dropped(self, query: RunningQuery) -> None:
         """It is not wanted any more: as if it had been dropped at once."""
-        runtime, definition, key = self.runtime, query.definition, Catalog.key(query.name)
+        runtime, definition, key = self.runtime, query.definition, query.home
         gone_query = runtime.dispatch.unregister(key)
         runtime.parts.left(key, gone_query)
         gone_query.close("it was cancelled")
@@ -211,7 +212,7 @@ class Registering:
 
     def _store_drop(self, definition: QueryDef) -> None:
         gone = ast.Drop(ast.ObjectKind.QUERY, ast.Ident(definition.name, quoted=True))
-        self.store(lambda s: s.drop("query", definition.name), "statement", to_sql(gone).encode())
+        self.store(lambda s: s.drop("query", definition.home), "statement", to_sql(gone).encode())
 
 
 class _OnePiece(Cancel):

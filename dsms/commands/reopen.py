@@ -35,7 +35,7 @@ def reopen(runtime: Runtime, store: Store, statement: ast.Reopen, catalog: Catal
     Raises DS401 no such stream, DS442 one that can't be reopened."""
     name = statement.name
     found = catalog.find(name.text, name.quoted)
-    key = "" if found is None else Catalog.key(found.name)
+    key = "" if found is None else found.home
     if key not in runtime.inputs:
         known = [s.name for s in catalog.streams.values()]
         message = f"there is no stream {name.text}"

@@ -38,7 +38,7 @@ class Replacing:
 
     @property
     def key(self) -> str:
-        return Catalog.key(self.definition.name)
+        return self.definition.home
 
     def pieces(self, phys: Phys | None, cancel: Cancel | None) -> Pieces[Done]:
         """Raises DS438 for one that can't be replaced, DS436, and what registering it raises: then
@@ -79,7 +79,7 @@ class Replacing:
         """Raise DS438 where others rest on what it is."""
         feeds = [Catalog.key(d.feeds or "") for d in (old.definition, self.definition)]
         stream = self.runtime.catalog.streams.get(feeds[0])
-        if stream is not None and stream.derived == old.name:
+        if stream is not None and Catalog.key(stream.derived or "") == old.home:
             message = f"query {old.name} belongs to stream {stream.name}"
             raise UsageError(
                 "DS438", message, hint=f"DROP STREAM {stream.name}, and derive it anew"

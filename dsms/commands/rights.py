@@ -352,7 +352,7 @@ def put(runtime: Runtime, change: Json) -> list[str]:
     stopped."""
     before, after = runtime.rights, runtime.rights.changed(change)
     runtime.rights = after
-    stopped: list[str] = []
+    stopped: dict[str, str] = {}  # names, by address
     for key, query in runtime.queries.items():
         owner, reads = before.owners.get(key), _reads(query)
         streams = [s for k in reads if (s := runtime.catalog.streams.get(k)) is not None]
@@ -372,8 +372,8 @@ def put(runtime: Runtime, change: Json) -> list[str]:
                 hint="drop it, and register it anew",
             ),
         )
-        stopped.append(query.name)
-    return stopped
+        stopped[query.definition.address] = query.name
+    return list(stopped.values())
 
 
 def _reads(query: Registered) -> set[str]:

@@ -292,7 +292,7 @@ def _check_versions(runtime: Runtime, plan: lp.Node) -> None:
         if isinstance(node, lp.JoinNRR) and any(
             r.kind == "archive" for r in reads(node.child).values()
         ):
-            table = runtime.tables[Catalog.key(node.table.table.name)]
+            table = runtime.tables[node.table.table.home]
             if table.forgotten != ALWAYS:
                 message = (
                     f"table {node.table.table.name} has forgotten how it was when the "

@@ -80,7 +80,7 @@ def _names(queries: list[Registered], catalog: Catalog) -> list[str]:
 def _stream(runtime: Runtime, statement: ast.AlterStream, catalog: Catalog) -> str:
     name = statement.name
     found = catalog.find(name.text, name.quoted)
-    key = "" if found is None else Catalog.key(found.name)
+    key = "" if found is None else found.home
     if key not in runtime.inputs:
         known = [s.name for s in catalog.streams.values()]
         message = f"there is no stream {name.text}"
@@ -129,7 +129,9 @@ def _check(
             "DS417", f"stream {name} has ended: nothing follows, whatever its clock says"
         )
     if entry.fed_by or any(q.feed is not None for q in queries):
-        fed = [q.definition.feeds for q in queries if q.feed is not None] or [name]
+        fed = [catalog.called(q.definition.feeds or "") for q in queries if q.feed is not None] or [
+            name
+        ]
         raise UsageError(
             "DS417",
             f"queries feed stream {fed[0]}, whose clock is theirs, and never goes back",
@@ -175,14 +177,14 @@ def _moved(
         rows, ago = (max((x(n) for n in ring.needs.values()), default=0) for x in (_rows, _ago))
         ring.keep(WHO, Need(ring.length, rows, ring.span, ago=ago))
     for query in anew:
-        detach(runtime, Catalog.key(query.old.name))
+        detach(runtime, query.old.home)
     _set_back(runtime, key, to)
     _set_tables_back(runtime, {t for a in anew for t in a.old.tables}, to)
     for query in anew:
         for note in start_query(runtime, query.definition, query.bound):
             if catalog.find(query.old.name):
                 yield f"query {query.old.name}: {note}"
-        _go_on(query.old, runtime.queries[Catalog.key(query.old.name)])
+        _go_on(query.old, runtime.queries[query.old.home])
     for stream in held:
         runtime.release(stream, WHO)
 

@@ -203,7 +203,7 @@ def describe(runtime: Runtime, statement: ast.Describe, catalog: Catalog) -> Row
     notes = [_note(found, i) for i, f in enumerate(found.schema) if f in columns]
     if notes and (told := _of_queries(found, catalog)):
         notes[0] = ", ".join(filter(None, (notes[0], told)))
-    if notes and (said := runtime.comments.get(Catalog.key(found.name))):
+    if notes and (said := runtime.comments.get(found.home)):
         notes[0] = "; ".join(filter(None, (notes[0], said)))
     secret = _confidential(catalog, found) if isinstance(found, StreamDef) else None
     if secret is not None and notes:  # of the rows, so it stands beside the first column
@@ -223,8 +223,8 @@ def _of_queries(found: StreamDef | TableDef | QueryDef, catalog: Catalog) -> str
     """Which queries' answers a query reads, and which read its own; beside the first column."""
     if not isinstance(found, QueryDef):
         return ""
-    over = [name for name in found.over if catalog.find(name) is not None]
-    by = [q.name for q in catalog.queries.values() if found.name in q.over]
+    over = [q.name for a in found.over if (q := catalog.at(Catalog.key(a))) is not None]
+    by = [q.name for q in catalog.queries.values() if found.address in q.over]
     told = [f"reads {queries(over)}" if over else "", f"read by {queries(by)}" if by else ""]
     return ", ".join(filter(None, told))
 

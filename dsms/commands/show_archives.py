@@ -43,7 +43,7 @@ def show_archives(runtime: Runtime, catalog: Catalog) -> Rows:
 def _told(catalog: Catalog, archiving: Archiving) -> dict[str, Any]:
     """Its figures, without those that count rows of a stream which the user sees late."""
     found = figures(archiving)
-    if archiving.kind == "stream" and catalog.sees_late([Catalog.key(archiving.name)]):
+    if archiving.kind == "stream" and catalog.sees_late([archiving.home]):
         counts = ("waiting_rows", "repeated_rows", "landed_files", "index_rows", "index_bytes")
         found |= dict.fromkeys(counts)
     return found

@@ -74,7 +74,9 @@ def _object(runtime: Runtime, kind: ast.MadeKind, name: ast.Ident, catalog: Cata
 def _derived(catalog: Catalog, query: QueryDef) -> StreamDef | None:
     """The derived stream that the query was made with."""
     stream = catalog.streams.get(Catalog.key(query.feeds or ""))
-    return stream if stream is not None and stream.derived == query.name else None
+    return (
+        stream if stream is not None and Catalog.key(stream.derived or "") == query.home else None
+    )
 
 
 def _check_feeder(runtime: Runtime, found: StreamDef, name: ast.Ident, catalog: Catalog) -> None:
@@ -88,7 +90,7 @@ def _check_feeder(runtime: Runtime, found: StreamDef, name: ast.Ident, catalog: 
 def _check_whole(found: StreamDef | TableDef, name: ast.Ident, catalog: Catalog) -> None:
     late = found.late_into if isinstance(found, StreamDef) else None
     whole = catalog.columns(found) == found.schema and not catalog.seen_after(found)
-    if not whole or (late is not None and catalog.find(late) is None):
+    if not whole or (late is not None and catalog.at(Catalog.key(late)) is None):
         raise _in_part(found, name, f"{catalog.user} sees {found.name} in part alone")
 
 
@@ -124,7 +126,7 @@ def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
 def _keys(found: Object) -> set[str]:
     """The key of an object, and that of the query which a derived stream is made with."""
     derived = found.derived if isinstance(found, StreamDef) else None
-    return {Catalog.key(name) for name in (found.name, derived) if name is not None}
+    return {Catalog.key(a) for a in (found.address, derived) if a is not None}
 
 
 def _in_order(catalog: Catalog) -> Iterator[Object]:
@@ -160,9 +162,9 @@ def _why_not(runtime: Runtime, found: Object, left_out: set[str]) -> str | None:
 
 def _owner_in_part(runtime: Runtime, found: Object) -> str | None:
     """Who made the query, if it shows him less than it would show to an administrator."""
-    name = found.derived if isinstance(found, StreamDef) else found.name
+    name = found.derived if isinstance(found, StreamDef) else found.address
     running = None if name is None else runtime.queries.get(Catalog.key(name))
-    owner = None if running is None else runtime.rights.owners.get(Catalog.key(running.name))
+    owner = None if running is None else runtime.rights.owners.get(running.home)
     if running is None or owner is None:
         return None
     reads = map(Catalog.key, read_by(declaration(found)))

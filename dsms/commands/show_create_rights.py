@@ -59,10 +59,10 @@ def memberships(rights: Rights) -> Iterator[Line]:
 def grants(rights: Rights, catalog: Catalog) -> Iterator[tuple[str, Line]]:
     """By object.  Whoever owns one gets ADMIN on it: what is made again belongs to who makes it."""
     for key, owner in sorted(rights.owners.items()):
-        if owner in rights.users and (found := catalog.find(key)) is not None:
+        if owner in rights.users and (found := catalog.at(key)) is not None:
             yield key, _grant(rights.users[owner], found, ast.Right.ADMIN, Grant())
     for (who, key, right), grant in sorted(rights.grants.items()):
-        holder, found = rights.holder(who), catalog.find(key)
+        holder, found = rights.holder(who), catalog.at(key)
         if holder is not None and (found is not None or key == ALL):
             yield key, _grant(holder, found, ast.Right(right), grant)
 

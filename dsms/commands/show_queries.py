@@ -49,7 +49,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
     Errors may quote what a query reads: they are told to those whose query it is."""
     runtime.dispatch.all_told()
     queries: list[Any] = [q for key, q in runtime.queries.items() if key in catalog.queries]
-    own = [runtime.rights.owns(catalog.user, Catalog.key(q.name)) for q in queries]
+    own = [runtime.rights.owns(catalog.user, q.home) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
     late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
     columns: list[tuple[str, Type, list[Any]]] = [
@@ -103,14 +103,15 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
                 for q, hidden in zip(queries, late, strict=True)
             ],
         ),
-        ("comment", STRING, [runtime.comments.get(Catalog.key(q.name)) for q in queries]),
+        ("comment", STRING, [runtime.comments.get(q.home) for q in queries]),
     ]
     return as_rows(columns if full else [c for c in columns if c[0] in BRIEF])
 
 
 def _over(query: Registered, catalog: Catalog) -> str | None:
     """The queries whose answers it reads, those that one may know of."""
-    known = [name for name in query.definition.over if catalog.find(name) is not None]
+    found = (catalog.at(Catalog.key(address)) for address in query.definition.over)
+    known = [one.name for one in found if one is not None]
     return ", ".join(known) or None
 
 

@@ -78,7 +78,7 @@ def _name(rights: Rights, key: str) -> str:
 
 
 def _object(catalog: Catalog, key: str) -> str:
-    found = catalog.find(key)
+    found = catalog.at(key)
     return "ALL" if key == ALL else key if found is None else found.name
 
 

@@ -18,6 +18,7 @@ from dsms.commands import (
     insert,
     lookup,
     pausing,
+    renaming,
     rights,
     select,
     sessions,
@@ -247,6 +248,10 @@ def run(
             return set_clock(runtime, store, statement, engine.now, catalog)
         case ast.AddColumn():
             return add_column(runtime, store, statement, catalog)
+        case ast.Rename():
+            return renaming.rename_object(runtime, store, statement, catalog)
+        case ast.RenameColumn():
+            return renaming.rename_column(runtime, store, statement, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
         case ast.Heartbeat() | ast.EndStream():

@@ -48,7 +48,7 @@ RECORD = "succeeded"  # in the journal: it has, or was given up
 
 def check_unread(runtime: Runtime, query: Registered, code: str) -> None:
     """Raise that code while other queries read the answer of this one."""
-    key, others = Catalog.key(query.name), runtime.queries.values()
+    key, others = query.home, runtime.queries.values()
     if any(key in map(Catalog.key, other.definition.over) for other in others):
         message = f"the answer of query {query.name} is read by other queries"
         raise UsageError(code, message, hint="drop these first: DROP QUERY")
@@ -56,7 +56,7 @@ def check_unread(runtime: Runtime, query: Registered, code: str) -> None:
 
 def check_alone(runtime: Runtime, query: Registered) -> None:
     """Raise DS436 while another one is to take over from the query."""
-    if Catalog.key(query.name) + HIDDEN in runtime.queries:
+    if query.home + HIDDEN in runtime.queries:
         message = f"another query is about to take the place of {query.name}"
         raise UsageError("DS436", message, hint="wait until it has")
 
@@ -92,9 +92,7 @@ class Successor:
         Raises DS436 while another one is to take over from the same query."""
         runtime, old = self.runtime, self.runtime.queries[self.key]
         check_alone(runtime, old)
-        definition = replace(
-            self.definition, name=self.definition.name + HIDDEN, feeds=None, places=()
-        )
+        definition = replace(_hidden(self.definition), feeds=None, places=())
         running = None if self.phys is None else prepare(runtime, definition, self.phys)
         if running is None or not running.streams or running.early or old.feed is not None:
             return self._at_once(definition, running)
@@ -245,6 +243,19 @@ def give_up(runtime: Runtime, store: Store) -> list[str]:
 # ---------------------------------------------------------------- the change
 
 
+def _hidden(query: QueryDef) -> QueryDef:
+    """It, under a name that nobody can write."""
+    place = query.place and query.place + HIDDEN
+    return replace(query, name=query.name + HIDDEN, place=place)
+
+
+def _shown(query: QueryDef) -> QueryDef:
+    """It, under its own name again."""
+    return replace(
+        query, name=query.name.replace(HIDDEN, ""), place=query.place.replace(HIDDEN, "")
+    )
+
+
 def stand(runtime: Runtime, key: str) -> None:
     """The query stands where its clock is, however calls were divided."""
     if runtime.feeding.order:
@@ -286,7 +297,7 @@ def take_over(
     runtime.clocks.forget(hidden)
     put_in_place(runtime, key, new)
     new.feed, old.feed = old.feed, None
-    call(runtime, new, definition or replace(new.definition, name=new.name[: -len(HIDDEN)]))
+    call(runtime, new, definition or _shown(new.definition))
     if new.feed is not None:
         entry = runtime.inputs[Catalog.key(new.definition.feeds or "")]
         new.feed.places = new.definition.places

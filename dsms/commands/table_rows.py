@@ -55,12 +55,12 @@ def take_rows(
     table, at = open_table(runtime, key, None)
     change, codes, refusals = _judged(table, rows, at, upsert)
     body = packed_rows(change.inserted)
-    name, whole = table.definition.name, packed(key, change, body)
+    whole = packed(key, change, body)
     if part is not None:
         whole = of_frame(part, whole)
     if change.rows or part is not None:
         store(
-            lambda s: s.add_change(name, change, body) if change.rows else None,
+            lambda s: s.add_change(key, change, body) if change.rows else None,
             "change" if part is None else "frame",
             whole,
         )

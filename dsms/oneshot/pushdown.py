@@ -99,7 +99,7 @@ def archived(plan: lp.Node) -> dict[int, Read]:
 def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, Needed]:
     """By leaf number what the plan, run as of `at`, needs of each archive.
 
-    moved_up  names of streams that have rows whose instants are later than their timestamp column
+    moved_up  keys of streams that have rows whose instants are later than their timestamp column
               says"""
     found: dict[int, Needed] = {}
     leaves = archived(plan)
@@ -113,7 +113,7 @@ def needed(plan: lp.Node, at: int, moved_up: Collection[str] = ()) -> dict[int, 
             c for c in met.get(leaf, ()) if scan.schema[c.column].type.kind is not Kind.FLOAT
         )
         since, upto = _between(scan, asked, read.since(at), end)
-        upto = end if scan.stream.name in moved_up else upto
+        upto = end if scan.stream.home in moved_up else upto
         found[leaf] = Needed(read, since, upto, read.rows, asked, frozenset(seen.get(leaf, ())))
     return found
 

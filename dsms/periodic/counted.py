@@ -29,7 +29,7 @@ def fits(node: lp.Node) -> bool:
     """Whether arrival numbers can stand for instants everywhere: one stream, no tables, no windows
     in time."""
     found = list(lp.nodes_of(node))
-    streams = {n.stream.name.casefold() for n in found if isinstance(n, lp.StreamScan)}
+    streams = {n.stream.home for n in found if isinstance(n, lp.StreamScan)}
     clocks = any(by_clock(n.spec) for n in found if isinstance(n, lp.Window))
     tables = any(isinstance(n, lp.TableScan | lp.JoinNRR) for n in found)
     return len(streams) == 1 and not tables and not clocks

@@ -144,9 +144,7 @@ class Scan(Fed):
 
     def nbytes(self) -> int:
         streams = {
-            r.node.stream.name.casefold()
-            for r in self.needed.values()
-            if isinstance(r.node, lp.StreamScan)
+            r.node.stream.home for r in self.needed.values() if isinstance(r.node, lp.StreamScan)
         }
         return sum(self.rings[s].nbytes for s in streams if s in self.rings)
 

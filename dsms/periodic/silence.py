@@ -36,9 +36,9 @@ def matters_for(node: lp.Node) -> int:
 def empty_from(node: lp.Node, newest: Callable[[str], int]) -> int:
     """The first instant at which no row is left in a window in time of the plan; of windows that
     never end or that count rows, at which the last of theirs came.  `newest`: the timestamp of the
-    last row of a stream, by its name; ALWAYS if it had none, and so is the result if none had."""
+    last row of a stream, by its key; ALWAYS if it had none, and so is the result if none had."""
     if isinstance(node, lp.StreamScan):
-        return newest(node.stream.name)
+        return newest(node.stream.home)
     below = max((empty_from(child, newest) for child in lp.children(node)), default=ALWAYS)
     if below == ALWAYS or not isinstance(node, lp.Window):
         return below

@@ -15,7 +15,7 @@ from typing import Any
 from dsms.plan.identity import leaves, numbering
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, StreamDef, TableDef
+from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import Field
 from dsms.sql.window import Landmark, Now, Time, Unbounded
@@ -66,6 +66,11 @@ def _content(node: Any) -> list[object]:
     return [types, *((name, _plain(getattr(node, name))) for name in said)]
 
 
+def told_of(node: Any) -> object:
+    """What a logical plan says but for names: two that are equal mean the same."""
+    return type(node).__name__, _content(node), [told_of(below) for below in lp.children(node)]
+
+
 def _plain(value: Any) -> object:
     match value:
         case Col():
@@ -79,7 +84,7 @@ def _plain(value: Any) -> object:
                 (f.name, _plain(getattr(value, f.name))) for f in fields(value) if f.name != "name"
             ]
         case StreamDef() | TableDef():
-            return Catalog.key(value.name)
+            return value.home
         case lp.TableScan():
             return _content(value)
         case Field():
@@ -103,13 +108,13 @@ def node_at(phys: Phys, path: Path) -> Phys:
 def streams_of(node: lp.Node) -> dict[int, str]:
     """Keys of its streams, by leaf number, in FROM order."""
     scans = [leaf for leaf in lp.leaves_of(node) if isinstance(leaf, lp.StreamScan)]
-    return {s.leaf: Catalog.key(s.stream.name) for s in sorted(scans, key=lambda s: s.leaf)}
+    return {s.leaf: s.stream.home for s in sorted(scans, key=lambda s: s.leaf)}
 
 
 def tables_of(node: lp.Node) -> tuple[str, ...]:
     """Keys of the tables that it reads or looks into."""
     scans = (leaf for leaf in lp.leaves_of(node) if isinstance(leaf, lp.TableScan))
-    return tuple(dict.fromkeys(Catalog.key(s.table.name) for s in scans))
+    return tuple(dict.fromkeys(s.table.home for s in scans))
 
 
 def expressions_of(node: lp.Node) -> Iterator[Expr]:

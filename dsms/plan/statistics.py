@@ -68,12 +68,12 @@ class Statistics:
 
     def rate(self, stream: StreamDef) -> float:
         """Rows per second, above zero."""
-        return max(1e-6, self.rates.get(stream.name, RATE))
+        return max(1e-6, self.rates.get(stream.address, RATE))
 
     def table(self, table: TableDef) -> tuple[float, float]:
         """(rows, changes per second) of a table."""
-        return max(1.0, self.rows.get(table.name, TABLE_ROWS)), max(
-            0.0, self.changes.get(table.name, TABLE_CHANGES)
+        return max(1.0, self.rows.get(table.address, TABLE_ROWS)), max(
+            0.0, self.changes.get(table.address, TABLE_CHANGES)
         )
 
     def columns(self, declared: StreamDef | TableDef) -> tuple[ColumnStatistics, ...]:
@@ -86,7 +86,7 @@ class Statistics:
             if i in unique:
                 assert isinstance(declared, TableDef)
                 usual = self.table(declared)[0]
-            out.append(self._column((declared.name, i), usual))
+            out.append(self._column((declared.address, i), usual))
         return tuple(out)
 
     def _column(self, key: Key, usual: float) -> ColumnStatistics:

@@ -59,9 +59,9 @@ def since(
 
 
 def relation(node: lp.Node) -> str:
-    """The name of what a leaf reads."""
+    """The address of what a leaf reads."""
     assert isinstance(node, lp.StreamScan | lp.TableScan)
-    return node.stream.name if isinstance(node, lp.StreamScan) else node.table.name
+    return node.stream.address if isinstance(node, lp.StreamScan) else node.table.address
 
 
 def _object(runtime: Runtime, name: str) -> object:

@@ -24,7 +24,6 @@ from dsms.oneshot.reads import Read
 from dsms.plan.text import duration
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
@@ -46,15 +45,15 @@ def reads_archives(reads: Mapping[int, Read]) -> bool:
 
 
 def moved_up(runtime: Runtime) -> set[str]:
-    """Streams with rows whose instants are later than their timestamp column says."""
-    return {s.definition.name for s in list(runtime.inputs.values()) if s.moved_up}
+    """Keys of streams with rows whose instants are later than their timestamp column says."""
+    return {s.definition.home for s in list(runtime.inputs.values()) if s.moved_up}
 
 
 def archived_clock(runtime: Runtime, scan: lp.StreamScan) -> int:
     """The instant up to which that archive could hold rows: the clock of what it is the archive
     of."""
     assert scan.archive is not None
-    key = Catalog.key(scan.stream.name)
+    key = scan.stream.home
     clock = (
         edge(runtime, runtime.queries[key])
         if scan.archive.kind == "query"
@@ -131,7 +130,7 @@ class Archives:
         one does hold them."""
         scan, spec = need.scan, need.read.spec
         assert scan.archive is not None
-        first = self.runtime.first_rows.get(Catalog.key(scan.stream.name), ALWAYS)
+        first = self.runtime.first_rows.get(scan.stream.home, ALWAYS)
         kept = scan.stream.archive_for
         if not scan.archive.live or kept is None or first > at - kept:
             return False
@@ -155,7 +154,7 @@ class Archives:
 
 def archiving_of(runtime: Runtime, scan: lp.StreamScan) -> Archiving:
     """The archive that a leaf reads."""
-    return runtime.archivings[Catalog.key(scan.stream.name)]
+    return runtime.archivings[scan.stream.home]
 
 
 def source_of(archiving: Archiving, seam: int, need: Needed, at: int) -> ArchiveSource:

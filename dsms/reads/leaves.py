@@ -22,7 +22,7 @@ from dsms.running.prepare import prepare
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.catalog import QueryDef
 from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.state.batch import Batch
 
@@ -168,7 +168,7 @@ def _query(runtime: Runtime, read: Read) -> Registered | None:
     """The query whose answer a leaf reads; None if it is a table's."""
     if not isinstance(read.node, lp.TableScan):
         return None
-    key = Catalog.key(read.node.table.name)
+    key = read.node.table.home
     return None if key in runtime.tables else runtime.dispatch.told(key)
 
 

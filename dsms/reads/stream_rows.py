@@ -11,7 +11,7 @@ from dsms.oneshot.reads import Read
 from dsms.running.recents import gone_upto
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch, narrow
@@ -21,7 +21,7 @@ from dsms.state.ring import Ring, SubWindow, between
 
 def stream_of(scan: lp.StreamScan) -> str:
     """The key of the stream that a leaf reads."""
-    return Catalog.key(scan.stream.name)
+    return scan.stream.home
 
 
 def in_ring(runtime: Runtime, read: Read, at: int) -> bool:
@@ -90,7 +90,7 @@ def floors(runtime: Runtime, plan: lp.Node) -> dict[int, int]:
     found: dict[int, int] = {}
     for node in lp.nodes_of(plan):
         if isinstance(node, lp.JoinNRR):
-            forgotten = runtime.tables[Catalog.key(node.table.table.name)].forgotten
+            forgotten = runtime.tables[node.table.table.home].forgotten
             for leaf in lp.leaves_of(node.child) if forgotten > ALWAYS else ():
                 found[leaf.leaf] = max(forgotten - 1, found.get(leaf.leaf, ALWAYS))
     return found

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from dsms.errors import UsageError
 from dsms.recovering.durability import NEWEST, Durability
-from dsms.sql.catalog import Catalog
 from dsms.storage.chains import Damage
 from dsms.storage.checkpoints import Checkpoint
 from dsms.storage.journal import ENGINE
@@ -38,7 +37,8 @@ def refuse_lost(saver: Durability) -> None:
 def accept(saver: Durability) -> bool:
     """Streams that are to go on without what they have lost do; whether any had."""
     journal, durable = saver.durable.journal, saver.durable
-    asked = [Catalog.key(s) for s in saver.engine.runtime.settings.accept_loss]
+    catalog, settings = saver.engine.runtime.catalog, saver.engine.runtime.settings
+    asked = [catalog.key_of(s) for s in settings.accept_loss]
     for stream in asked:
         if stream in journal.damaged:
             lost = journal.damaged[stream].message

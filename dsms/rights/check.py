@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dsms.errors import UsageError
-from dsms.rights.model import ALL, Rights, key_of
+from dsms.rights.model import ALL, Rights
 from dsms.rights.needs import OPS, Need, needs
 from dsms.rights.seen import refused, seen
 from dsms.sql import ast
@@ -37,7 +37,7 @@ def _check(rights: Rights, catalog: Catalog, user: str, need: Need) -> None:
     found = catalog.find(need.object.text, need.object.quoted)
     if found is None or right is None:
         return
-    key = key_of(found.name)
+    key = found.home
     allowed = rights.owns(user, key) if right is ast.Right.ADMIN else rights.may(user, right, key)
     if not allowed:
         raise refused(user, right, found.name, need.object)
@@ -60,10 +60,10 @@ def check_request(
     kinds: dict[str, Any] = catalog.queries if need.kind == "query" else catalog.streams  # type: ignore[assignment]
     if need.kind == "stream or table":
         kinds = {**catalog.streams, **catalog.tables}
-    found = kinds.get(Catalog.key(name))
-    if found is not None and rights.may(user, need.right, key_of(found.name)):
+    found = kinds.get(catalog.key_of(name))
+    if found is not None and rights.may(user, need.right, found.home):
         return
-    if found is None or not rights.knows(user, key_of(found.name)):
+    if found is None or not rights.knows(user, found.home):
         known = rights.known(user)
         names = [d.name for key, d in kinds.items() if known is None or key in known]
         kind = need.kind.removesuffix(" or table")

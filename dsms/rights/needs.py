@@ -51,6 +51,8 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (_CREATE, *there, *fed, *_reads(statement.query))
         case ast.Drop() | ast.AlterStream() | ast.Reopen() | ast.AddColumn():
             return (Need(Right.ADMIN, statement.name),)
+        case ast.Rename() | ast.RenameColumn():
+            return (Need(Right.ADMIN, statement.name),)
         case ast.PauseQuery() | ast.ResumeQuery():
             return (Need(Right.ADMIN, statement.name),)
         case ast.RenameQuery() | ast.SetQuery() | ast.Comment():

@@ -43,7 +43,7 @@ class Seen(Catalog):
 
     def views(self, found: Found, at: ast.Node) -> tuple[View, ...] | None:
         """Raises UsageError DS670 if he may read nothing of it."""
-        grants = self.rights.views(self.who, key_of(found.name))
+        grants = self.rights.views(self.who, found.home)
         if grants is None:
             return None
         if not grants:
@@ -59,8 +59,8 @@ class Seen(Catalog):
 
     def columns(self, found: Found) -> Schema:
         """Those that some grant shows; all, where he may do something else with the object."""
-        grants = self.rights.views(self.who, key_of(found.name))
-        if not grants or self.rights.may(self.who, "INSERT", key_of(found.name)):
+        grants = self.rights.views(self.who, found.home)
+        if not grants or self.rights.may(self.who, "INSERT", found.home):
             return found.schema
         shown = {c for g in grants for c, _ in view(g, found.schema, True).columns}
         return tuple(f for f in found.schema if f.name in shown)
@@ -73,7 +73,7 @@ def seen_after(rights: Rights, user: str | None, found: Found) -> int:
     """µs after its timestamp at which a user sees a row of it; 0: at once."""
     if not isinstance(found, StreamDef) or found.confidential_to is None:
         return 0
-    if rights.trusted(user, key_of(found.name), found.confidential_to):
+    if rights.trusted(user, found.home, found.confidential_to):
         return 0
     return found.confidential_for or 0
 
@@ -92,6 +92,7 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
         tables,
         queries,
         catalog.plans,
+        catalog.moved,
         all=catalog,
         rights=rights,
         who=user,

@@ -28,11 +28,11 @@ class Leaves:
 
     def source(self, node: lp.StreamScan | lp.TableScan) -> Operator:
         if isinstance(node, lp.TableScan):
-            self.tables.append(node.table.name.casefold())
+            self.tables.append(node.table.home)
             return self.table_source(node)
         queue = StreamSource(node.schema)
         self.streams[node.leaf] = queue
-        self.names[node.leaf] = node.stream.name.casefold()
+        self.names[node.leaf] = node.stream.home
         return queue
 
 

@@ -20,7 +20,6 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FOREVER
 
 GONE = "its windows reach back to rows that are gone: answers are partial"
@@ -47,9 +46,7 @@ def beginning(
 
     It has all rows of its past when this returns; what streams hand on between the pieces waits in
     it for their end."""
-    read = runtime.answers.attach(
-        Catalog.key(query.name), query, lambda read: runtime.run_unit(read, None)
-    )
+    read = runtime.answers.attach(query.home, query, lambda read: runtime.run_unit(read, None))
     clock = runtime.clock_of(query.reads)
     has = has or Inherited()
     needed = [p for p in pasts(query.output) if p.leaf in query.pipeline.sources]

@@ -25,7 +25,6 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog
 from dsms.sql.window import Landmark, Now, Time, Unbounded
 
 
@@ -216,7 +215,7 @@ class Dispatch:
             if query is not None:
                 to = new.add(query, old.atoms[slot], int(old.number[slot]))
                 new.due[to], new.awake[to] = old.due[slot], old.awake[slot]
-                self.places[Catalog.key(query.name)] = new, to
+                self.places[query.home] = new, to
 
     def _sleepers(self, part: str) -> Sleepers:
         """Those that sleep below it."""

@@ -18,7 +18,7 @@ from dsms.oneshot.top import Top, top_of
 from dsms.running.picks import CATCH_UP, FEW, ByRange, ByTop, ByValues, Pick, Try
 from dsms.settings import Settings
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.catalog import StreamDef
 from dsms.sql.types import Kind
 from dsms.state.counts import WindowCounts
 from dsms.state.index import WindowIndex
@@ -84,8 +84,7 @@ class Indices:
         if definition.index_by and self.settings.window_index:
             kinds = {column: definition.schema[column].type.kind for column in definition.index_by}
             found = {column: WindowIndex(column) for column, kind in kinds.items() if kind in KINDS}
-            key = Catalog.key(definition.name)
-            self.streams[key] = StreamIndices(frozenset(kinds), found)
+            self.streams[definition.home] = StreamIndices(frozenset(kinds), found)
 
     def forget(self, stream: str) -> None:
         """The stream was dropped."""

@@ -89,7 +89,7 @@ def statistics(streams: Iterable[StreamFigures], table_rows: dict[str, float]) -
     """All figures in the planner's form."""
     rates, distinct, common, nulls = {}, {}, {}, {}
     for s in streams:
-        name = s.definition.name
+        name = s.definition.address
         if s.rate is not None:
             rates[name] = s.rate
         for k, c in s.columns.items():

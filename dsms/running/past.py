@@ -39,7 +39,7 @@ def pasts(node: lp.Node) -> Iterator[Past]:
         case lp.Output() if node.kind == "istream":
             yield from births(node.child)
         case lp.StreamScan():
-            yield Past(node.leaf, node.stream.name.casefold(), None)
+            yield Past(node.leaf, node.stream.home, None)
         case lp.Window():
             for past in births(node.child):
                 yield _windowed(past, node)
@@ -58,7 +58,7 @@ def births(node: lp.Node) -> Iterator[Past]:
     """What the rows rest on that enter the answer of the node at one instant."""
     match node:
         case lp.StreamScan():
-            yield Past(node.leaf, node.stream.name.casefold(), 0)
+            yield Past(node.leaf, node.stream.home, 0)
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
                 yield from births(child)

@@ -19,7 +19,7 @@ from dsms.running.results import ResultLog
 from dsms.running.runtime import Runtime
 from dsms.running.table_source import TableSource
 from dsms.sql import logical as lp
-from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.catalog import Option, QueryDef
 from dsms.sql.types import FOREVER, MIN_INSTANT
 from dsms.sql.window import Slide
 from dsms.tables.versioned import VersionedTable
@@ -103,7 +103,7 @@ def _tables_since(runtime: Runtime, phys: Phys, timeline: Timeline | None) -> in
     """The instant from which on a new query sees tables change: before the first row that it begins
     with."""
     scans = (n for n in lp.leaves_of(phys.node) if isinstance(n, lp.StreamScan))
-    reads = sorted({Catalog.key(scan.stream.name) for scan in scans})
+    reads = sorted({scan.stream.home for scan in scans})
     if not reads:
         return FOREVER
     clock = runtime.clock_of(reads)
@@ -114,4 +114,4 @@ def _tables_since(runtime: Runtime, phys: Phys, timeline: Timeline | None) -> in
 def _probed(phys: Phys) -> list[str]:
     """Tables that joins look into, whose changes do not flow."""
     joins = (n for n in lp.nodes_of(phys.node) if isinstance(n, lp.JoinNRR))
-    return [Catalog.key(join.table.table.name) for join in joins]
+    return [join.table.table.home for join in joins]

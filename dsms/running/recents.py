@@ -18,7 +18,7 @@ from dsms.running.past import pasts
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.settings import Settings
-from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.recent import Recent
@@ -71,7 +71,7 @@ class Recents:
         """Keep rows of the stream from now on, unless it says itself which are kept; those up to
         `front` have gone."""
         if self.on and stream.retain is None:
-            self.streams[Catalog.key(stream.name)] = Recent(front, front)
+            self.streams[stream.home] = Recent(front, front)
 
     def begin_anew(self, stream: str, entry: StreamInput) -> None:
         """Rows of the stream are lost: what there is is not all."""

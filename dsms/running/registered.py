@@ -93,6 +93,11 @@ class Registered(ABC):
         return self.definition.name
 
     @property
+    def home(self) -> str:
+        """The key by which it is found."""
+        return self.definition.home
+
+    @property
     def output(self) -> lp.Output:
         """The plan's root."""
         assert isinstance(self.phys.node, lp.Output)

@@ -110,7 +110,7 @@ class Runtime:
 
     def declare(self, definition: StreamDef) -> None:
         """A new stream."""
-        key = Catalog.key(definition.name)
+        key = definition.home
         self.catalog.streams[key] = definition
         self.inputs[key] = StreamInput(definition)
         self.figures[key] = StreamFigures(definition)
@@ -124,7 +124,7 @@ class Runtime:
 
     def redeclare(self, definition: StreamDef) -> None:
         """A stream says something else of its late rows."""
-        key = Catalog.key(definition.name)
+        key = definition.home
         self.catalog.streams[key] = self.inputs[key].definition = definition
 
     def remove(self, key: str) -> None:
@@ -141,7 +141,7 @@ class Runtime:
 
     def statistics(self) -> Statistics:
         """Measured figures for the planner."""
-        sizes = {t.definition.name: float(len(t)) for t in self.tables.values()}
+        sizes = {t.definition.address: float(len(t)) for t in self.tables.values()}
         return statistics(self.figures.values(), sizes)
 
     def plan(
@@ -186,7 +186,7 @@ class Runtime:
         return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
 
     def table(self, node: lp.TableScan) -> VersionedTable:
-        return self.tables[node.table.name.casefold()]
+        return self.tables[node.table.home]
 
     def clock_of(self, streams: Sequence[str]) -> int:
         """The query clock over those streams: where all have ended, the furthest instant that any
@@ -330,7 +330,7 @@ class Runtime:
                 if not stop([unit], fault):
                     raise
         if isinstance(unit, RunningQuery):
-            self.dispatch.moved(Catalog.key(unit.name))
+            self.dispatch.moved(unit.home)
 
     def _set_aside(self, unit: Unit) -> None:
         """It has killed the server twice at the same place."""
@@ -389,7 +389,7 @@ class Runtime:
         """Where all its streams have ended, a query is answered until its windows are empty."""
         if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
             return clock
-        query.no_more(lambda name: self.inputs[Catalog.key(name)].newest, clock)
+        query.no_more(lambda key: self.inputs[key].newest, clock)
         return clock if query.until == FOREVER else max(clock, query.until - 1)
 
     def forget(self) -> None:

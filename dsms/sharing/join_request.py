@@ -138,7 +138,7 @@ class _Below:
 
     def key(self) -> JoinKey:
         parts = [
-            JoinSide(b.scan.stream.name.casefold(), _fixed(b.where), b.scan.stream.added)
+            JoinSide(b.scan.stream.home, _fixed(b.where), b.scan.stream.added)
             for b in (self.left, self.right)
         ]
         return JoinKey(

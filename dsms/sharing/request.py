@@ -89,7 +89,7 @@ def request(root: lp.Node, slide: Slide) -> Request | None:
     if spec.until and any(map(can_fail, asked)):
         return None  # rows are lifted when they come, and fail when they enter
     return Request(
-        below.scan.stream.name.casefold(),
+        below.scan.stream.home,
         where,
         keys,
         aggs,

@@ -9,7 +9,7 @@ Spellings that mean the same give the same node (`WINDOW t` is `RANGE t`, `!=` i
 
 from __future__ import annotations
 
-from dsms.sql.nodes.alterations import AddColumn, AlterStream, Reopen
+from dsms.sql.nodes.alterations import AddColumn, AlterStream, Rename, RenameColumn, Reopen
 from dsms.sql.nodes.base import (
     NOWHERE,
     Duration,
@@ -154,6 +154,8 @@ AnyStatement = (
     | CancelSession
     | AlterStream
     | Reopen
+    | Rename
+    | RenameColumn
     | AddColumn
     | Heartbeat
     | EndStream
@@ -256,6 +258,8 @@ __all__ = [
     "Privilege",
     "Query",
     "RangeWindow",
+    "Rename",
+    "RenameColumn",
     "RenameQuery",
     "Reopen",
     "ResumeQuery",

@@ -6,9 +6,9 @@ and exact otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from dsms.sql import ast
 from dsms.sql.expr import Expr
@@ -17,8 +17,29 @@ from dsms.sql.types import Schema
 Option = str | int | float | bool
 
 
+class Placed:
+    """What a declared object is found by, whatever it is called.
+
+    What is kept of it (rows, files, rights, the plans of its readers) goes by the name that it was
+    made under; RENAME changes the name alone."""
+
+    __slots__ = ()
+    name: str
+    place: str  # the name it was made under, if it has another one now, or that was in use
+
+    @property
+    def address(self) -> str:
+        """A name whose key is that of the object: the one by which definitions speak of others."""
+        return self.place or self.name
+
+    @property
+    def home(self) -> str:
+        """The key by which the object is found."""
+        return self.address.casefold()
+
+
 @dataclass(frozen=True, slots=True)
-class StreamDef:
+class StreamDef(Placed):
     """A declared stream.  Durations are µs; `timestamp` is the column index of event time, None for
     system time."""
 
@@ -43,6 +64,7 @@ class StreamDef:
     sql: str = ""
     derived: str | None = None  # the query that it was made with: its rows come from there
     computed: tuple[tuple[int, Expr], ...] = ()  # columns that are made of the others
+    place: str = ""
 
     @property
     def added(self) -> int:
@@ -72,7 +94,7 @@ class StreamDef:
 
 
 @dataclass(frozen=True, slots=True)
-class TableDef:
+class TableDef(Placed):
     """A declared table; `key` are the column indices of the primary key (empty: none)."""
 
     name: str
@@ -80,10 +102,11 @@ class TableDef:
     key: tuple[int, ...] = ()
     retroactive: bool = True
     sql: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class QueryDef:
+class QueryDef(Placed):
     """A registered persistent query: `sql` is the whole CREATE QUERY statement, `schema` its
     output, `on_lookup` whether it is answered by LOOKUP alone."""
 
@@ -102,9 +125,11 @@ class QueryDef:
     places: tuple[int, ...] = ()
     over: tuple[str, ...] = ()  # names of the queries whose answers it reads,
     beside: tuple[str, ...] = ()  # ... and of the streams and tables that it reads beside them
+    place: str = ""
 
 
 INSTANT, NOTHING = -1, -2
+Made = TypeVar("Made", StreamDef, TableDef, QueryDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +151,69 @@ class Catalog:
     # the plans of those that run (`dsms.sql.logical.Output`), which their readers are bound to; a
     # query that has none here is bound anew, from its text.  Not stored
     plans: dict[str, Any] = field(default_factory=dict)
+    # where objects may be that are not found by their names.  Not stored
+    moved: dict[str, str] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"streams": self.streams, "tables": self.tables, "queries": self.queries}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.plans = {}
+        self.plans, self.moved = {}, {}
         for name, value in state.items():
             setattr(self, name, value)
+        for found in self._all():
+            self.moves(found)
 
     @staticmethod
-    def key(name: str, quoted: bool = False) -> str:
-        """Where an identifier is found: case-folded unless quoted."""
-        return name if quoted else name.casefold()
+    def key(address: str) -> str:
+        """The key of an object that goes by that name, or has that address (`Placed.address`)."""
+        return address.casefold()
+
+    def key_of(self, name: str) -> str:
+        """Where the object of that name is; if there is none, where one would be that is made."""
+        key = name.casefold()
+        for place in (key, self.moved.get(key, key)):
+            found = self.at(place)
+            if found is not None and found.name.casefold() == key:
+                return place
+        place, number = key, 1
+        while self.at(place) is not None:
+            number += 1
+            place = f"{key}~{number}"
+        return place
+
+    def at(self, key: str) -> StreamDef | TableDef | QueryDef | None:
+        """The object of that key, of whatever kind."""
+        return self.streams.get(key) or self.tables.get(key) or self.queries.get(key)
+
+    def called(self, address: str) -> str:
+        """The name of the object that has the address."""
+        found = self.at(self.key(address))
+        return address if found is None else found.name
+
+    def placed(self, made: Made) -> Made:
+        """A definition that comes in: it has a place of its own where its name leads to another
+        object."""
+        key = self.key_of(made.name)
+        if key != made.home:
+            made = replace(made, place=key)
+        self.moves(made)
+        return made
+
+    def moves(self, found: StreamDef | TableDef | QueryDef) -> None:
+        """Note where the object is, if its name does not say so."""
+        if found.home != found.name.casefold():
+            self.moved[found.name.casefold()] = found.home
+
+    def _all(self) -> Iterator[StreamDef | TableDef | QueryDef]:
+        for kind in (self.streams, self.tables, self.queries):
+            yield from kind.values()  # type: ignore[attr-defined]
 
     def find(self, name: str, quoted: bool = False) -> StreamDef | TableDef | QueryDef | None:
         """The object of that name, of whatever kind.  A quoted name matches the declared spelling
         exactly."""
-        for kind in (self.streams, self.tables, self.queries):
-            found = kind.get(name.casefold())
-            if found is not None and (not quoted or found.name == name):
-                return found  # type: ignore[return-value]
-        return None
+        found = self.at(self.key_of(name))
+        return found if found is not None and (not quoted or found.name == name) else None
 
     @property
     def user(self) -> str | None:
@@ -185,4 +251,4 @@ class Catalog:
 
     def names(self) -> list[str]:
         """Declared names as spelled, streams first."""
-        return [d.name for kind in (self.streams, self.tables, self.queries) for d in kind.values()]  # type: ignore[attr-defined]
+        return [found.name for found in self._all()]

@@ -287,10 +287,10 @@ def answers_of(node: Node) -> Iterator[Answer]:
 
 
 def own_reads(node: Node) -> tuple[str, ...]:
-    """Names of the streams and tables that a plan reads itself, not by way of queries."""
+    """Addresses of the streams and tables that a plan reads itself, not by way of queries."""
     inner = {leaf.leaf for answer in answers_of(node) for leaf in leaves_of(answer)}
     own = [leaf for leaf in leaves_of(node) if leaf.leaf not in inner]
-    names = [n.stream.name if isinstance(n, StreamScan) else n.table.name for n in own]
+    names = [n.stream.address if isinstance(n, StreamScan) else n.table.address for n in own]
     return tuple(dict.fromkeys(names))
 
 

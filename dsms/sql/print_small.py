@@ -32,6 +32,10 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
             return f"ALTER STREAM {name(what)} REOPEN"
         case ast.AddColumn(what, column):
             return f"ALTER STREAM {name(what)} ADD COLUMN {part(column)}"
+        case ast.Rename(kind, what, to):
+            return f"ALTER {kind} {name(what)} RENAME TO {name(to)}"
+        case ast.RenameColumn(kind, what, column, to):
+            return f"ALTER {kind} {name(what)} RENAME COLUMN {name(column)} TO {name(to)}"
         case ast.Heartbeat(what, moment):
             return f"HEARTBEAT {name(what)} AT {instant(moment)}"
         case ast.EndStream(what):

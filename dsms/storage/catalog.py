@@ -147,29 +147,27 @@ class CatalogStore:
 
     def add_stream(self, definition: StreamDef) -> None:
         """Keep a stream's declaration.  The engine has checked that the name is free."""
-        self._add("stream", definition.name, definition.sql, definition.options)
+        self._add("stream", definition.home, definition.name, definition.sql, definition.options)
 
     def add_table(self, definition: TableDef) -> None:
         """Keep a table's declaration; it has no rows yet."""
-        self._add("table", definition.name, definition.sql, ())
+        self._add("table", definition.home, definition.name, definition.sql, ())
 
     def add_query(self, definition: QueryDef) -> None:
         """Keep a persistent query's declaration."""
-        self._add("query", definition.name, definition.sql, definition.options)
+        self._add("query", definition.home, definition.name, definition.sql, definition.options)
 
-    def drop(self, kind: Kind, name: str, changed: Sequence[StreamDef] = ()) -> None:
+    def drop(self, kind: Kind, key: str, changed: Sequence[StreamDef] = ()) -> None:
         """Forget a declaration, and the rows if it is a table.  Nothing happens if there is
         none.  `changed`: streams that are declared otherwise without it."""
         with self._explained(), self.transaction():
-            self._db.execute(
-                "DELETE FROM object WHERE key = ? AND kind = ?", (name.casefold(), kind)
-            )
+            self._db.execute("DELETE FROM object WHERE key = ? AND kind = ?", (key, kind))
             for stream in changed:
                 self.redeclare(stream)
 
     def redeclare(self, stream: StreamDef) -> None:
         """A stream is declared otherwise."""
-        change, key = "UPDATE object SET sql = ? WHERE key = ?", stream.name.casefold()
+        change, key = "UPDATE object SET sql = ? WHERE key = ?", stream.home
         with self._explained(), self.transaction():
             self._db.execute(change, (stream.sql, key))
 
@@ -296,8 +294,10 @@ class CatalogStore:
         if faults != ["ok"]:
             raise sqlite3.DatabaseError(faults[0])
 
-    def _add(self, kind: Kind, name: str, sql: str, options: Sequence[tuple[str, Option]]) -> None:
-        values = (name.casefold(), kind, name, sql, json.dumps(dict(options)))
+    def _add(
+        self, kind: Kind, key: str, name: str, sql: str, options: Sequence[tuple[str, Option]]
+    ) -> None:
+        values = (key, kind, name, sql, json.dumps(dict(options)))
         with self._explained(), self.transaction():
             self._db.execute(
                 "INSERT INTO object (key, kind, name, sql, options) VALUES (?, ?, ?, ?, ?)", values

@@ -41,13 +41,12 @@ def restore(store: CatalogStore, runtime: Declared, declare: Declare) -> None:
             hint = "open the file with the version that made it, or move it away"
             raise UsageError("DS544", message, hint=hint) from error
         if stored.kind == "table":
-            _fill(store, runtime, stored.name)
+            _fill(store, runtime, runtime.catalog.key_of(stored.name))
 
 
-def _fill(store: CatalogStore, runtime: Declared, name: str) -> None:
-    key = Catalog.key(name)
-    snapshot, changes = store.table(name)
+def _fill(store: CatalogStore, runtime: Declared, key: str) -> None:
+    snapshot, changes = store.table(key)
     table = VersionedTable.restored(runtime.catalog.tables[key], snapshot, changes)
     runtime.tables[key] = table
     if len(changes) > COMPACT_AFTER:
-        store.compact(name, table.snapshot())
+        store.compact(key, table.snapshot())

@@ -325,6 +325,12 @@ class VersionedTable:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def redeclare(self, definition: TableDef) -> None:
+        """It is called otherwise, or columns of it are."""
+        self.definition = definition
+        if self._keys:
+            self._keys.definition = definition
+
     def _key_of(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         return [columns[i] for i in self.definition.key]
 
@@ -332,9 +338,8 @@ class VersionedTable:
         for i, (field, col) in enumerate(zip(self.definition.schema, columns, strict=True)):
             if col.null_count and (not field.nullable or i in self.definition.key):
                 what = "PRIMARY KEY" if i in self.definition.key else "NOT NULL"
-                column = f"table {self.definition.name}: column {field.name}"
-                message = f"{column} is {what} and can't be NULL; nothing was changed"
-                raise UsageError("DS520", message)
+                where = f"table {self.definition.name}: column {field.name} is {what}"
+                raise UsageError("DS520", f"{where} and can't be NULL; nothing was changed")
 
     def _as_of(self, upto: int) -> np.ndarray:
         if upto == FOREVER:
@@ -343,15 +348,11 @@ class VersionedTable:
         return np.flatnonzero((self._born.view <= known) & (known < self._ended.view))
 
     def _slots(self, versions: np.ndarray) -> np.ndarray:
-        """Where the versions stand: ascending, and without gaps as long as nothing was dropped in
-        between."""
-        count = self._version.n
-        if not count:
-            return versions
-        first = int(self._version.view[0])
-        if int(self._version.view[-1]) - first == count - 1:
-            return versions - first
-        return np.searchsorted(self._version.view, versions)
+        """Where the versions stand: ascending, without gaps where nothing was dropped between."""
+        there = self._version.view
+        if len(there) and there[-1] - there[0] == len(there) - 1:
+            return versions - there[0]
+        return np.searchsorted(there, versions) if len(there) else versions
 
     def _gather(
         self, slots: np.ndarray, columns: Sequence[int] | None = None

@@ -62,6 +62,10 @@ class EngineFace(Protocol):
         """In any thread."""
         ...
 
+    def key_of(self, name: str) -> str:
+        """In any thread."""
+        ...
+
     def check_request(self, user: str | None, op: str, name: str | None) -> None: ...
 
     def slices(

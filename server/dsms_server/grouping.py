@@ -114,7 +114,8 @@ class Grouping:
 
     def _frame(self, frame: Waiting, shape: StreamShape, rows: Any) -> Frame | DsmsError:
         try:
-            self._intake.check_rows(frame.user, shape.stream, len(rows))
+            key = self._engine.key_of(shape.stream)
+            self._intake.check_rows(frame.user, shape.stream, len(rows), key)
         except DsmsError as problem:
             return problem
         return Frame(rows, frame.client, frame.seq)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from dsms.api import Cancel, IngestReport
 from dsms.intake.convert import Converted
-from dsms.sql.catalog import Catalog
 from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, StreamShape
@@ -38,7 +37,7 @@ class Intake:
         self._ticking = ticking
         self._committer = committer
         self.pace = Pace()
-        self.check_rows: Callable[[str | None, str, int], None] = lambda user, stream, rows: None
+        self.check_rows: Callable[[str | None, str, int, str], None] = lambda *_: None
 
     def ingest_steps(
         self,
@@ -57,7 +56,7 @@ class Intake:
         shape = self._names.known_shape(stream)
         rows = payload.fitted(shape)
         payload.converted = None
-        self.check_rows(user, shape.stream, len(rows))
+        self.check_rows(user, shape.stream, len(rows), self._engine.key_of(shape.stream))
         reports: list[IngestReport] = []
         first = 0
         while True:
@@ -115,7 +114,7 @@ class Intake:
         yield from whole(self._engine, cancel)
         self._names.check(user, "heartbeat", stream)
         name = self._names.known_shape(stream).stream
-        if user is None or not self._engine.rights.owns(user, Catalog.key(name)):
+        if user is None or not self._engine.rights.owns(user, self._engine.key_of(name)):
             self._engine.check_heartbeat(name, ts)
         self._engine.heartbeat(name, ts, cancel)
         yield from caught_up(self._engine, cancel)

@@ -138,10 +138,10 @@ class Quotas:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def check_rows(self, user: str | None, stream: str, rows: int) -> None:
+    def check_rows(self, user: str | None, stream: str, rows: int, key: str | None = None) -> None:
         """Raise DS681 if the stream's owner can keep no more, DS682 for a frame that is too long.
         Any thread may ask."""
-        owner = self._rights().owners.get(key_of(stream))
+        owner = self._rights().owners.get(key or key_of(stream))
         found = None if owner is None else self.full.get(owner)
         if found is not None:
             if owner != key_of(user or ""):

@@ -192,10 +192,10 @@ class Requests:
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if fits and user is not None:  # else the reply would tell that there is such a stream
-            name = payload.shape.stream
-            may = core.engine.rights.may(user, "INSERT", name.casefold())
-            if may:
-                self.server.quotas.check_rows(user, name, len(payload.fitted(payload.shape)))
+            key = core.engine.key_of(name := payload.shape.stream)
+            if may := core.engine.rights.may(user, "INSERT", key):
+                rows = len(payload.fitted(payload.shape))
+                self.server.quotas.check_rows(user, name, rows, key)
             at_once = at_once and may
 
         def answer(report: IngestReport) -> None:
@@ -338,7 +338,7 @@ class Requests:
 
     def recheck(self) -> None:
         """Users or rights have changed: end what may not go on."""
-        session, rights = self.session, self.server.core.engine.rights
+        session, engine = self.session, self.server.core.engine
         if session is None or session.closed:
             return
         if not self.server.identities.holds(session.identity):
@@ -348,7 +348,7 @@ class Requests:
             session.linger()
             return
         for feed in list(self.feeds.values()):
-            if not rights.may(session.user, "SUBSCRIBE", feed.source.casefold()):
+            if not engine.rights.may(session.user, "SUBSCRIBE", engine.key_of(feed.source)):
                 what = f"{session.user} has no right SUBSCRIBE on {feed.query} any more"
                 gone = UsageError("DS670", what)
                 self.server.audit.request("unsubscribe", session.account, feed.query, gone)

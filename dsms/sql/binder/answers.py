@@ -61,11 +61,11 @@ def answer(ctx: Context, query: QueryDef, ref: ast.TableRef) -> Answer:
         raise error("DS341", message, ref.name, hint)
     _take_windows(ctx, child, plan.slide, ref)
     if plan.slide is not None and not plan.slide.by_rows:
-        ctx.answered[Catalog.key(query.name)] = plan.slide
+        ctx.answered[query.home] = plan.slide
     alias = ref.alias.text if ref.alias else query.name
     fields = zip(query.schema, child.schema, strict=False)
     schema = tuple(Field(q.name, f.type, alias, f.nullable) for q, f in fields)
-    return Answer(child, query.name, first, schema)
+    return Answer(child, query.address, first, schema)
 
 
 def _take_windows(ctx: Context, plan: Node, slide: Slide | None, ref: ast.TableRef) -> None:
@@ -140,7 +140,7 @@ def _check(query: QueryDef, ref: ast.TableRef) -> None:
 
 
 def _plan(ctx: Context, query: QueryDef) -> Output:
-    known = ctx.catalog.plans.get(Catalog.key(query.name))
+    known = ctx.catalog.plans.get(query.home)
     if isinstance(known, Output):
         return known
     statement = parse_one(query.sql)

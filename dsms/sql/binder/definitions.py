@@ -286,7 +286,7 @@ def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str |
             late.into,
             "declare that stream with the same column types in the same order",
         )
-    return found.name
+    return found.address
 
 
 def check_late_places(late: ast.Late | None, definition: StreamDef, catalog: Catalog) -> None:

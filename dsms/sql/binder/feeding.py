@@ -43,10 +43,10 @@ def bind_feeding(statement: ast.CreateQuery, into: ast.Into, plan: Output, catal
         hint = "compute them in the query, and feed a stream that is declared without AS (...)"
         raise error("DS330", message, into.stream, hint)
     into_names = {Catalog.key(s.late_into) for s in catalog.streams.values() if s.late_into}
-    if Catalog.key(found.name) in into_names:
+    if found.home in into_names:
         message = f"late rows of other streams go into {found.name}"
         raise error("DS225", message, into.stream, "feed a stream of its own")
-    return plan, found.name, _places(statement, into, plan.schema, found)
+    return plan, found.address, _places(statement, into, plan.schema, found)
 
 
 def feeding(statement: ast.CreateQuery, plan: Output) -> Output:

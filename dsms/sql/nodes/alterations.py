@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsms.sql.nodes.base import Ident, Instant
-from dsms.sql.nodes.statements import ColumnDef, Statement
+from dsms.sql.nodes.statements import ColumnDef, ObjectKind, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +29,22 @@ class AddColumn(Statement):
 
     name: Ident
     column: ColumnDef
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(Statement):
+    """``ALTER STREAM|TABLE s RENAME TO t``; of queries: `RenameQuery`."""
+
+    kind: ObjectKind
+    name: Ident
+    to: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn(Statement):
+    """``ALTER STREAM|TABLE s RENAME COLUMN a TO b``"""
+
+    kind: ObjectKind
+    name: Ident
+    column: Ident
+    to: Ident

@@ -15,6 +15,22 @@ class Alterations:
     reopen = node(ast.Reopen)
 
     @rule
+    def rename_stream(self, pos: Pos, *names: ast.Ident) -> ast.Rename:
+        return ast.Rename(ast.ObjectKind.STREAM, *names, pos=pos)
+
+    @rule
+    def rename_table(self, pos: Pos, *names: ast.Ident) -> ast.Rename:
+        return ast.Rename(ast.ObjectKind.TABLE, *names, pos=pos)
+
+    @rule
+    def rename_stream_column(self, pos: Pos, *names: ast.Ident) -> ast.RenameColumn:
+        return ast.RenameColumn(ast.ObjectKind.STREAM, *names, pos=pos)
+
+    @rule
+    def rename_table_column(self, pos: Pos, *names: ast.Ident) -> ast.RenameColumn:
+        return ast.RenameColumn(ast.ObjectKind.TABLE, *names, pos=pos)
+
+    @rule
     def add_column(self, pos: Pos, stream: ast.Ident, column: Clause) -> ast.AddColumn:
         if column.name == "PRIMARY KEY":
             raise bad("DS110", column.pos, "a stream has no PRIMARY KEY", "tables have")
