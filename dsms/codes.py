@@ -123,6 +123,8 @@ CODES: dict[str, str] = {
     "DS419": "a stream would be fed with its own rows",
     "DS420": "an unknown way to schedule queries",
     "DS421": "a query whose answer is to be read has stopped",
+    "DS422": "a file that may not be read here, or is not there",
+    "DS423": "a file that could not be looked at",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

@@ -73,6 +73,9 @@ class Settings:
     recovering        called with how many records of the journal have been applied, after each
     at_work           notes what is under way, for the next start (`dsms.storage.working`); set by
                       the data folder
+    files             looks at a file for ``CREATE ... LIKE FILE``: called with the statement, the
+                      path and who may cancel it, it gives the plain statement and notes; None:
+                      DS422
     quota             of users who have none of their own (`dsms.rights.quotas`)
     sessions          of the server that the engine runs in (SHOW SESSIONS); None: there is none
     memory            that all of it may take (SHOW MEMORY); None: there is no limit
@@ -111,6 +114,7 @@ class Settings:
     recovering: Callable[[int], None] | None = None
     at_work: Any = None
     pause: Callable[[], bool] | None = None
+    files: Callable[[str, str, Any], tuple[str, tuple[str, ...]]] | None = None
     quota: Mapping[str, int] = field(default_factory=dict)
     sessions: Sessions | None = None
     memory: Memory | None = None

@@ -82,6 +82,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.aggregates.card": TYPES,
     "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
     "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"} | TYPES | CARDS,
+    "dsms.file_texts": {"dsms.errors"},  # statements that name files
     "dsms.secret_texts": set(),  # what shells and logs show of statements
     "dsms.api": {"dsms.errors"} | SQL,
     "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
@@ -106,7 +107,8 @@ ALLOWED: dict[str, set[str]] = {
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
-    "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes"},  # one statement each
+    # one statement each
+    "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts"},
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.frames": WORK,  # frames that wait together
     "dsms.engine": WORK | {"dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
@@ -125,7 +127,8 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.forms", "dsms.instants",
+    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.file_texts", "dsms.forms",
+                    "dsms.instants",
                     BAGS,
                     "dsms.lengths", "dsms.sizes",
                     "dsms.untrusted"},

@@ -16,6 +16,7 @@ from dsms.commands import (
     dropping,
     explain,
     insert,
+    like_file,
     lookup,
     pausing,
     renaming,
@@ -88,6 +89,7 @@ def slices(
             if cancel is not None:
                 cancel.check()
             with _hidden(piece.text):
+                piece, looked = yield from like_file.plain(engine.runtime, piece, cancel, user)
                 parsed = yield from _told(piece, cancel, caller)
                 if not isinstance(parsed, ast.SelectStatement):
                     yield from _whole(engine, cancel)
@@ -107,6 +109,7 @@ def slices(
                 finally:
                     statement.close()
             assert statement.result is not None
+            statement.result = like_file.told(statement.result, looked)
             results.append(statement.result)
             yield statement
     except DsmsError as error:

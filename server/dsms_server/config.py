@@ -31,6 +31,7 @@ class Config:
     data: str | None = None  # a directory; None: nothing survives the process
     state_key_file: str | None = None  # holds the key that `data` is encrypted with
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
+    files: tuple[str, ...] = ()  # folders whose files statements may name
     # a folder or URL below which archives lie; None: in the data directory
     archive: str | None = None
     spark_master: str | None = None  # None: in a process of this machine, on all cores
@@ -100,6 +101,9 @@ class Config:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError("DS640", f"{name} must be at least 1, not {value}")
+        for folder in self.files:
+            if not Path(folder).is_dir():
+                raise UsageError("DS640", f"files: {folder} is no folder")
         self._check_audit()
         if quotas.parse(self.quota) and not self.auth:
             raise UsageError("DS640", "quotas are of users", hint="give auth")

@@ -162,6 +162,7 @@ def make_engine(
     from dsms import state_key
     from dsms.engine import Engine
     from dsms.settings import Settings
+    from dsms_server.files import Files
     from dsms_server.quotas import parse
 
     limits: dict[str, Any] = {
@@ -177,6 +178,7 @@ def make_engine(
         "archive_due": None if spark is None else spark.due,
         "archive_runner": spark,
         "safe_mode": config.safe_mode,
+        "files": Files(config.files) if config.files else None,
         "quota": parse(config.quota),
         "recovering": recovering,
     }

@@ -48,6 +48,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "`dsms rekey` makes keys, and changes them",
     )
     add(
+        "--files",
+        action="append",
+        metavar="DIR",
+        help="files below this folder may be named by CREATE ... LIKE FILE (may be given several "
+        "times; default: none)",
+    )
+    add(
         "--archive",
         metavar="URL",
         help="keep archives there: a folder, or a URL that Spark and pyarrow share, such as "

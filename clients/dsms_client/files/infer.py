@@ -57,9 +57,17 @@ class Inferred:
 
     def statement(self, name: str, clauses: str = "") -> str:
         """CREATE STREAM, to be shown and run."""
-        columns = ",\n    ".join(f"{quoted(column)} {sql}" for column, sql in self.columns)
-        parts = [f"CREATE STREAM {quoted(name)} (\n    {columns})"]
-        if self.time is not None:
+        return self.created(f"CREATE STREAM {quoted(name)}", clauses)
+
+    def created(self, head: str, clauses: str, key: tuple[str, ...] = ()) -> str:
+        """``CREATE STREAM | TABLE name`` with columns and clauses; a table has no time, and may
+        have a `key` (as statements write its names)."""
+        elements = [f"{quoted(column)} {sql}" for column, sql in self.columns]
+        if key:
+            elements.append(f"PRIMARY KEY ({', '.join(key)})")
+        columns = ",\n    ".join(elements)
+        parts = [f"{head} (\n    {columns})"]
+        if self.time is not None and not head.startswith("CREATE TABLE"):
             parts.append(f"TIMESTAMP BY {quoted(self.time)}")
             if self.slack is not None and "slack" not in clauses.casefold():
                 parts.append(f"SLACK {self.slack}")

@@ -4,12 +4,13 @@ and sends its rows to a table or stream, as `dsms load` does.  No server reads i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dsms.errors import UsageError
-from dsms_client.files.options import KINDS, Options, delimiter_of, encoding_of
+from dsms.file_texts import NAME, TEXT, options_of, unquoted
+from dsms_client.files.options import Options
+from dsms_client.files.said import with_option
 from dsms_client.protocol import nearest
 
 if TYPE_CHECKING:
@@ -18,13 +19,10 @@ if TYPE_CHECKING:
     from dsms_client.files.send import LoadJob, Outcome
 
 _COPY = re.compile(r"copy\b", re.IGNORECASE)
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)'
-_TEXT = r"'(?:[^']|'')*'"
 _STATEMENT = re.compile(
-    rf"copy\s+(?P<name>{_NAME})\s+from\s+(?P<file>{_TEXT})(?:\s+with\s*\((?P<options>.*)\))?\s*",
+    rf"copy\s+(?P<name>{NAME})\s+from\s+(?P<file>{TEXT})(?:\s+with\s*\((?P<options>.*)\))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-_OPTION = re.compile(rf"\s*(?P<name>\w+)\s*=\s*(?P<value>{_TEXT}|[\w.]+)\s*(?:,|$)")
 FORM = "write COPY name FROM 'file' [WITH (option = value, ...)]"
 
 
@@ -50,20 +48,10 @@ def read(text: str) -> Copy:
     found = _STATEMENT.fullmatch(text)
     if found is None:
         raise UsageError("DS101", "this is no COPY that can be read", hint=FORM)
-    name = found["name"]
-    name = name[1:-1].replace('""', '"') if name[0] == '"' else name
-    copy = Copy(name, _unquoted(found["file"]), Options())
-    rest, at = found["options"] or "", 0
-    while at < len(rest):
-        option = _OPTION.match(rest, at)
-        if option is None:
-            raise UsageError("DS101", f"no option can be read at {rest[at:].strip()!r}", hint=FORM)
-        copy, at = _with(copy, option["name"].lower(), option["value"]), option.end()
+    copy = Copy(unquoted(found["name"]), unquoted(found["file"]), Options())
+    for name, value in options_of(found["options"] or "", FORM):
+        copy = _with(copy, name, value)
     return copy
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1].replace("''", "'") if text[0] == "'" else text
 
 
 def _with(copy: Copy, name: str, value: str) -> Copy:
@@ -76,52 +64,13 @@ def _with(copy: Copy, name: str, value: str) -> Copy:
             return replace(copy, upsert=said)
         return replace(copy, options=replace(copy.options, names=None if said else ()))
     if name == "rejects":
-        return replace(copy, rejects=_unquoted(value))
+        return replace(copy, rejects=value)
     if name == "max_rejects":
         if not value.isdecimal():
             raise UsageError("DS215", f"max_rejects takes a number of lines, not {value}")
         return replace(copy, max_rejects=int(value))
-    change = OPTIONS.get(name)
-    if change is None:
-        known = ", ".join(sorted([*OPTIONS, "upsert", "header", "rejects", "max_rejects"]))
-        hint = nearest(name, OPTIONS) or f"options are {known}"
-        raise UsageError("DS214", f"COPY has no option {name}", hint=hint)
-    return replace(copy, options=replace(copy.options, **change(_unquoted(value))))
-
-
-def _one_of(field: str, known: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:
-    def change(value: str) -> dict[str, Any]:
-        if value.lower() not in known:
-            raise UsageError("DS215", f"{value} is none of {', '.join(known)}")
-        return {field: value.lower()}
-
-    return change
-
-
-def _zone(value: str) -> dict[str, Any]:
-    from dsms_client.files.times import check_zone
-
-    check_zone(value)
-    return {"zone": value}
-
-
-def _time_format(value: str) -> dict[str, Any]:
-    from dsms_client.files.times import compiled
-
-    compiled(value)
-    return {"time_formats": (value,)}
-
-
-OPTIONS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "format": _one_of("kind", KINDS),
-    "delimiter": lambda value: {"delimiter": delimiter_of(value)},
-    "null": lambda value: {"nulls": (value,)},
-    "decimal": _one_of("decimal", (".", ",")),
-    "encoding": lambda value: {"encoding": encoding_of(value)},
-    "time_unit": _one_of("unit", ("s", "ms", "us", "ns")),
-    "time_format": _time_format,
-    "time_zone": _zone,
-}
+    more = ("upsert", "header", "rejects", "max_rejects")
+    return replace(copy, options=with_option(copy.options, name, value, "COPY", more))
 
 
 async def run(client: AsyncClient, copy: Copy, reporter: Reporter) -> Outcome:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from dsms.errors import DsmsError
+from dsms.file_texts import is_like_file, like_file
 from dsms_client.line import Line
 from dsms_client.results import Done, Result
 from dsms_client.shell import copying, meta, show
@@ -76,7 +78,7 @@ class Runner:
             if copying.is_copy(text):
                 results, went_well = [], self._copy(text)
             else:
-                results = self.client.execute(text)
+                results = self._like_file(text) if is_like_file(text) else self.client.execute(text)
         except DsmsError as problem:
             self.problem = problem
             for line in show.error(problem, text, statement.line, statement.column):
@@ -102,6 +104,16 @@ class Runner:
         copy = copying.read(text)
         with Reporter(copy.rejects, quiet=False) as reporter:
             return self.client.work(lambda client: copying.run(client, copy, reporter)).clean
+
+    def _like_file(self, text: str) -> list[Result]:
+        """CREATE ... LIKE FILE: of a file that is here its plain form; else the server looks."""
+        from dsms_client.files.like import declared, told
+
+        like = like_file(text)
+        if not Path(like.path).exists():
+            return self.client.execute(text)
+        found = declared(like)
+        return [told(result, found) for result in self.client.execute(found.statement)]
 
     def show(self, result: Result) -> None:
         """Print one result."""
