@@ -363,7 +363,10 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Drop, st.sampled_from(list(ast.ObjectKind)), idents, _bool),
         st.builds(ast.Describe, idents, _optional(st.sampled_from(list(ast.ObjectKind)))),
         st.builds(ast.Show, st.sampled_from(list(ast.ShowKind))),
-        st.just(ast.Show(ast.ShowKind.QUERIES, "q%", full=True)),
+        st.builds(
+            lambda where: ast.Show(ast.ShowKind.QUERIES, "q%", full=True, where=where),
+            _optional(expressions),
+        ),
         st.builds(ast.ShowCreate, st.sampled_from(list(ast.MadeKind)), idents),
         st.just(ast.ShowCreate()),
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),

@@ -108,6 +108,8 @@ def _explained(
             phys, live = running.phys, running.live() if statement.analyze else None
             into = running.definition.feeds
             more = _more(runtime, running)
+            if statement.analyze and isinstance(running, EvaluatedQuery):
+                more = [*more, f"evaluations: {running.evaluations}"]
         case ast.CreateQuery(name=name):
             assert found is not None
             into = found.into

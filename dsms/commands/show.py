@@ -21,12 +21,15 @@ from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
 from dsms.intake.clock import StreamStatus
 from dsms.intake.values import duration_text
+from dsms.operators.expressions import ErrorCounter, compile_predicate
 from dsms.reads.stream_rows import kept
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
 from dsms.sql import ast
+from dsms.sql.binder import bind_shown
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.expr import Expr
 from dsms.sql.suggest import hint, listed
 from dsms.sql.types import INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
@@ -36,10 +39,23 @@ def show(
     runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None = None
 ) -> Rows:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS |
-    SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern']: what is in the catalog that is
-    given."""
+    SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern'] [WHERE condition]: what is in the
+    catalog that is given."""
     rows = _all(runtime, statement, catalog, caller)
-    return rows if statement.like is None else _named_like(rows, statement.like)
+    if statement.like is not None:
+        rows = _named_like(rows, statement.like)
+    if statement.where is not None:
+        columns = list(zip(rows.data.schema.names, rows.types, strict=True))
+        met = bind_shown(statement.where, statement.what, columns, catalog)
+        rows = _meeting(rows, met, runtime.settings.statement_bytes)
+    return rows
+
+
+def _meeting(rows: Rows, condition: Expr, room: int) -> Rows:
+    """The rows that meet the condition; one that fails in it ends the statement (DS7xx)."""
+    mask = compile_predicate(condition)
+    found = mask(rows.data.columns, rows.data.num_rows, ErrorCounter.once(room))
+    return replace(rows, data=rows.data.filter(found))
 
 
 def _named_like(rows: Rows, pattern: str) -> Rows:

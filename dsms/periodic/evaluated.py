@@ -128,8 +128,12 @@ class EvaluatedQuery(Registered):
         return pa.RecordBatch.from_arrays(cols, schema=arrow_schema(self.output.schema))
 
     def live(self) -> dict[Path, dict[str, float]]:
-        """Live counts per place in the plan."""
-        return self.evaluator.live()
+        """Live counts per place in the plan; the root's are those of the answers."""
+        counts = self.evaluator.live()
+        counts.setdefault((), {}).update(
+            rows_out=self.seq, state_rows=self.answer_rows(), bytes=self.nbytes()
+        )
+        return counts
 
     def nbytes(self) -> int:
         """Bytes of state and waiting rows, about."""

@@ -9,14 +9,15 @@ from dsms.sql.print_expressions import instant, name, string
 
 
 def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
-    """The statement, if it is one of these; `part` prints clauses."""
+    """The statement, if it is one of these; `part` prints clauses and expressions."""
     match node:
         case ast.Describe(what, kind_or_none):
             return f"DESCRIBE {f'{kind_or_none} ' if kind_or_none else ''}{name(what)}"
-        case ast.Show(shown, like, of, full):
+        case ast.Show(shown, like, of, full, where):
             whose = f" FOR {name(of)}" if of is not None else ""
             named = f" LIKE {string(like)}" if like is not None else ""
-            return f"SHOW {shown}{' FULL' if full else ''}{whose}{named}"
+            met = f" WHERE {part(where)}" if where is not None else ""
+            return f"SHOW {shown}{' FULL' if full else ''}{whose}{named}{met}"
         case ast.ShowCreate(None, _):
             return "SHOW CREATE ALL"
         case ast.ShowCreate(made, ast.Ident() as what):

@@ -235,7 +235,7 @@ def _statement(node: ast.Statement) -> str:
         case ast.Explain():
             return _explain(node)
         case _:
-            small = print_small.text(node, _part)
+            small = print_small.text(node, to_sql)
             return _change(node) if small is None else small
 
 

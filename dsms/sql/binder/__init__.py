@@ -12,6 +12,7 @@ from dsms.sql.binder.derived import bind_derived_stream
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
+from dsms.sql.binder.shown import bind_shown
 
 __all__ = [
     "OPTIONS",
@@ -26,6 +27,7 @@ __all__ = [
     "bind_derived_stream",
     "bind_lookup",
     "bind_query",
+    "bind_shown",
     "bind_table_statement",
     "check_late_places",
     "check_options",

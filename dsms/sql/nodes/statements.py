@@ -181,12 +181,14 @@ class ShowKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
     """`like`: only what has a name that fits this pattern; `of`: GRANTS or QUOTAS FOR that
-    user or role alone; `full`: QUERIES with all their columns."""
+    user or role alone; `full`: QUERIES with all their columns; `where`: only the rows of the answer
+    that meet it."""
 
     what: ShowKind
     like: str | None = None
     of: Ident | None = None
     full: bool = False
+    where: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +282,8 @@ class ExplainFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``QUERY name``, a registered
-    query."""
+    """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``[QUERY] name``, a
+    registered query."""
 
     target: SelectStatement | CreateQuery | Ident
     analyze: bool = False

@@ -343,7 +343,7 @@ class Statements(Definitions, Alterations, Changes, Rights, Inspections):
                 "SHOW GRANTS FOR name is, and SHOW QUOTAS FOR name",
             )
         like = literals.unquote(parts[6]) if parts[6] is not None else None
-        return ast.Show(what, like, of, full is not None, pos=place_of(parts))
+        return ast.Show(what, like, of, full is not None, parts[7], pos=place_of(parts))
 
     lookup = node(ast.Lookup)
     heartbeat = node(ast.Heartbeat)
