@@ -50,7 +50,7 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s GROUP BY a WHERE b", "DS101", 28, "WHERE stands before GROUP"),
         ("SELECT a FROM s WHERE a WHERE b", "DS109", 25, "WHERE is said twice"),
         ("SELECT a FROM s SELECT b FROM s", "DS101", 17, "a ; is missing before SELECT"),
-        ("SHOW STREAMS now", "DS101", 14, "expected FOR, FULL, LIKE, WHERE or the end of the statement"),
+        ("SHOW STREAMS now", "DS101", 14, "expected FOR, FULL, LIKE, WHERE or the end of the"),
         ("SELECT 0x1F", "DS104", 8, "neither a number nor a name"),
         ("SELECT `a`", "DS104", 8, "double quotes"),
         ("SELECT a\x00b", "DS104", 9, "NUL"),

@@ -3,6 +3,9 @@ live view."""
 
 from __future__ import annotations
 
+import io
+from types import SimpleNamespace
+
 import pytest
 from prompt_toolkit.document import Document
 
@@ -15,7 +18,8 @@ from dsms_client.files.replay import cuts
 from dsms_client.results import Data, Push
 from dsms_client.shell import show, words
 from dsms_client.shell.complete import ShellCompleter
-from dsms_client.shell.live import Present, View, push_lines
+from dsms_client.shell.live import Present, View, _picture, push_lines
+from dsms_client.shell.look import KEYS, Look
 from dsms_client.shell.statements import complete, script, split
 from dsms_client.view import View as Answer
 
@@ -294,3 +298,95 @@ def test_replay_cuts_rows_by_steps_of_our_time():
     assert cuts(at, 10.0) == [(0, 5), (5, 6)]
     assert cuts(at, float("inf")) == [(0, 6)]
     assert cuts(at[:0], 1.0) == []
+
+
+def test_points_of_numbers_stand_below_each_other_and_digits_end():
+    rows = [[1.5, "2.50"], [10.0, None], [0.1 + 0.2, "-0.25"], [1e-9, "1.00"], [1e300, "1.00"]]
+    rows += [[float("nan"), "1.00"], [None, "1.00"], [-2.25, "1.00"]]
+    lines = list(show.table(["f", "d"], ["FLOAT", "DECIMAL(5,2)"], rows))
+    assert lines[2:-1] == [
+        "  1.5  |  2.50",
+        " 10.0  |  NULL",
+        "  0.3  | -0.25",
+        " 1e-09 |  1.00",
+        "1e+300 |  1.00",
+        "   NaN |  1.00",
+        "  NULL |  1.00",
+        " -2.25 |  1.00",
+    ]
+
+
+def looked(rows, typed, most=3, types=("STRING", "INT")):
+    at = Look(types)
+    at.keys(typed)
+    return at, [list(row) for row in at.chosen(rows)[:most]]
+
+
+SEEN = [("b", 2), ("a", None), ("c", 10), ("B", 1), ("x", 7)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("", ["b", "a", "c", "B", "x"]),
+        (">", ["B", "a", "b", "c", "x"]),
+        (">>", ["B", "b", "x", "c", "a"]),  # 10 behind 7, NULL last
+        ("\x1b[C\x1b[Cr", ["c", "x", "b", "B", "a"]),
+        ("<r", ["c", "x", "b", "B", "a"]),
+        (">>>", ["b", "a", "c", "B", "x"]),
+        ("/B\r", ["b", "B"]),
+        ("/xy\x7f\r", ["x"]),
+        ("/nul\r", ["a"]),
+        ("/b\x1b", ["b", "a", "c", "B", "x"]),
+        ("/b\r/\r", ["b", "a", "c", "B", "x"]),
+    ],
+)
+def test_keys_sort_and_filter_the_live_view(typed, shown):
+    at, rows = looked(SEEN, typed, 10)
+    assert [row[0] for row in rows] == shown
+    assert not at.typing and not at.left
+
+
+def test_sorting_knows_types():
+    assert looked([("9.5",), ("10.0",)], ">", types=("DECIMAL(4,1)",))[1] == [["9.5"], ["10.0"]]
+    nan = float("nan")
+    rows = looked([(nan,), (1.0,), (float("inf"),)], ">", types=("FLOAT",))[1]
+    assert rows[:2] == [[1.0], [float("inf")]]
+
+
+def test_the_course_of_numbers_over_pushes():
+    at = Look(("STRING", "INT"))
+    at.note([("a", 1)])  # not asked for
+    at.keys("s")
+    for rows in ([("a", 1), ("b", 3)], [("a", 9)], [], [("a", None)], [("a", 5), ("b", 5)]):
+        at.note(rows)
+    assert (at.course(0), at.course(1)) == ("", "▁█  ▄")
+    at.keys("sq")
+    assert at.courses is None and at.left
+
+
+def test_the_live_view_says_what_it_leaves_out(monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setenv("LINES", "11")
+    monkeypatch.setenv("COLUMNS", "80")
+    view, at = View(), Look(("STRING", "FLOAT"))
+    results = Push("q", 0, "snapshot", 0, Data(("k", "v"), ("STRING", "FLOAT"), []))
+    results = SimpleNamespace(query="q", columns=results.columns, types=("STRING", "FLOAT"))
+    rows = [(f"k{i}", i / 3) for i in range(5)]
+    view.add(Push("q", 0, "snapshot", 5_000_000, Data(("k", "v"), results.types, rows)))
+
+    def lines():
+        console = Console(width=80, record=True, file=io.StringIO())
+        console.print(_picture(view, results, at, True))
+        return [line.rstrip() for line in console.export_text().splitlines()]
+
+    assert lines()[-1] == f"… 2 more rows   {KEYS}"
+    assert "│ k2 │ 0.666667 │" in lines()
+    at.keys("<r")
+    assert lines()[2:5:2] == ["┃ k  ┃ v ▼      ┃", "│ k4 │ 1.333333 │"]
+    at.keys("/k1")
+    assert lines()[-1] == f"/k1_: 1 of 5 rows   {KEYS}"
+    at.keys("\rs")
+    lines()
+    assert any("▁▁" in line for line in lines())

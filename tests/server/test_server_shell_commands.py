@@ -166,7 +166,12 @@ def test_more_is_told_of_one_object(shell: Any):
     _, out, _ = shell("\\d+ Q")
     assert "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 1 min] GROUP BY k;" in out
     assert "status" in out and "running" in out
-    assert "CREATE TABLE d (k STRING, n INT, PRIMARY KEY (k));\n" in shell("\\d+ d")[1]
+    out = shell("\\d+ D")[1]
+    assert "CREATE TABLE d (k STRING, n INT, PRIMARY KEY (k));\n" in out and "rows    : 3\n" in out
+    assert "accepted   : 0\n" in shell("\\d+ s")[1]
+    shell("CREATE ROLE Ops; GRANT SELECT ON s TO ops;")
+    out = shell("\\d+ OPS")[1]
+    assert "kind     : role\n" in out and "object    : s\n" in out
     assert shell("\\d+")[1] == shell("\\d")[1]
 
 

@@ -2,8 +2,8 @@
 
 Of a query that has an answer (Rstream) the table is that as it is now, kept up from net changes; of
 a periodic one it is the answer of the last boundary (empty, if there was nothing to tell), of any
-other the newest rows.  Ctrl-C leaves the view, not the shell; lines end with their reader
-(`| head`), also where the query has nothing more to say.
+other the newest rows.  Keys sort and filter it (`look`).  Ctrl-C leaves the view, not the shell;
+lines end with their reader (`| head`), also where the query has nothing more to say.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from dsms.errors import DsmsError
 from dsms_client.names import unique
 from dsms_client.results import Push
-from dsms_client.shell import show
+from dsms_client.shell import look, show
+from dsms_client.shell.look import Look
 from dsms_client.visible import for_screen, prose, visible
 
 if TYPE_CHECKING:
@@ -183,6 +184,12 @@ class View:
         if not self.is_view:
             self._content.clear()
 
+    def __len__(self) -> int:
+        """Rows that could be shown."""
+        if self.is_periodic:
+            return len(self._answer)
+        return self._content.total() if self.is_view else len(self._newest)
+
     def rows(self, count: int) -> list[tuple[Any, ...]]:
         """At most `count` rows to show."""
         if self.is_periodic:
@@ -214,6 +221,9 @@ class Present:
         """The reader has put it into the view."""
         self.pushes += 1
 
+    def __len__(self) -> int:
+        return len(self._view)
+
     def rows(self, count: int) -> list[tuple[Any, ...]]:
         """At most `count` rows to show."""
         return self._view.head(count)
@@ -226,14 +236,19 @@ class Present:
 def _draw(runner: Screen, results: Subscription | ChangesReader, view: View | Present) -> None:
     from rich.live import Live
 
-    seen = -1
-    with Live(_picture(view, results), auto_refresh=False, vertical_overflow="crop") as screen:
-        while not _take(view, results):
-            if view.pushes != seen:
-                screen.update(_picture(view, results), refresh=True)
+    seen, at = -1, Look(results.types)
+    first = _picture(view, results, at)
+    with look.typed() as typed, Live(first, auto_refresh=False, vertical_overflow="crop") as screen:
+        over = False
+        while not over and not at.left:
+            over = _take(view, results)
+            keys = typed()
+            at.keys(keys)
+            if view.pushes != seen or keys or over:
+                screen.update(_picture(view, results, at, view.pushes != seen), refresh=True)
                 seen = view.pushes
-        screen.update(_picture(view, results), refresh=True)
-    runner.say("the query has ended")
+    if over:
+        runner.say("the query has ended")
 
 
 def _take(view: Any, results: Subscription | ChangesReader) -> bool:
@@ -250,18 +265,30 @@ def _take(view: Any, results: Subscription | ChangesReader) -> bool:
     return False
 
 
-def _picture(view: View | Present, results: Subscription | ChangesReader) -> Any:
+def _picture(
+    view: View | Present, results: Subscription | ChangesReader, at: Look, is_new: bool = False
+) -> Any:
+    """The table with its title and how many rows it leaves out; `is_new`: a push has come."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    out = Table()
-    for column, sql in zip(results.columns, results.types, strict=True):
+    most = max(3, shutil.get_terminal_size().lines - 8)
+    looked = view.rows(most if at.is_plain else look.MOST)
+    chosen = at.chosen(looked)
+    if is_new:
+        at.note(chosen)
+    out = Table(show_footer=at.courses is not None)
+    for place, column in enumerate(results.columns):
         out.add_column(
-            Text(visible(column)),
-            justify="right" if sql.partition("(")[0] in show._RIGHT else "left",
+            Text(f"{visible(column)}{at.mark(place)}"),
+            Text(at.course(place)),
             no_wrap=True,
         )
-    for row in view.rows(max(3, shutil.get_terminal_size().lines - 7)):
-        out.add_row(*(Text(show.shown(v, t)) for v, t in zip(row, results.types, strict=True)))
-    return Group(Text(visible(view.title(results.query)), style="italic", no_wrap=True), out)
+    for row in zip(*show.aligned(results.types, chosen[:most]), strict=True):
+        out.add_row(*map(Text, row))
+    total = len(view)
+    count = total if at.is_plain else len(chosen)
+    below = at.status(total, len(looked), count, min(most, len(chosen)))
+    title = Text(visible(view.title(results.query)), style="italic", no_wrap=True)
+    return Group(title, out, Text(visible(below), style="dim", no_wrap=True))

@@ -19,7 +19,8 @@ DEEPEST = 16  # files that include files
 HELP = {
     "\\d [name]": "what is declared, when queries are answered and how; the columns of one "
     "stream, table or query",
-    "\\d+ name": "also the statement that makes it again, and how a query does",
+    "\\d+ name": "also the statement that makes it again, and how it does; of users and roles what "
+    "they have",
     "\\l [pattern]": "streams, tables and queries, and how they do",
     "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
     "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s "
@@ -121,12 +122,16 @@ def _describe(runner: Shell, rest: list[str]) -> bool:
 
 
 def _describe_more(runner: Shell, rest: list[str]) -> bool:
-    if not _describe(runner, rest) or not rest:
-        return not rest
+    if not rest:
+        return _describe(runner, rest)
+    plain = rest[0].strip('"')
     for kind, named in runner.client.names().items():
-        found = {name.casefold() for name in named}
-        if rest[0].strip('"').casefold() in found:
-            return outside.described(runner, {"queries": "query"}.get(kind, kind[:-1]), rest[0])
+        if plain.casefold() in {name.casefold() for name in named}:
+            one = {"queries": "query"}.get(kind, kind[:-1])
+            return _describe(runner, rest) and outside.described(runner, one, rest[0])
+    if not outside.how(runner, "USERS", "name", plain):
+        return _describe(runner, rest)  # which says that there is nothing
+    outside.how(runner, "GRANTS", "grantee", plain)
     return True
 
 

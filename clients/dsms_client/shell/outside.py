@@ -140,7 +140,7 @@ def paged(lines: Iterable[str], out: TextIO) -> list[str]:
 
 
 def described(runner: Shell, kind: str, name: str) -> bool:
-    """The statement that makes an object again, and of a query how it does."""
+    """The statement that makes an object again, and how it does."""
     try:
         (made,) = runner.client.query(f"SHOW CREATE {kind.upper()} {name}").rows
     except DsmsError as problem:
@@ -148,9 +148,18 @@ def described(runner: Shell, kind: str, name: str) -> bool:
             runner.complain(line)
         return False
     runner.say(f"{show.shown(made[2], 'STRING')};")
-    if kind == "query":
-        like = literals.quoted(made[1])
-        status = runner.client.query(f"SHOW QUERIES FULL LIKE {like}")
-        for line in show.vertical(status.columns, status.types, status.rows):
-            runner.say(line)
+    if kind in HOW:
+        how(runner, HOW[kind], kind, made[1])
     return True
+
+
+HOW = {"stream": "STREAMS", "table": "TABLES", "query": "QUERIES FULL"}
+
+
+def how(runner: Shell, what: str, column: str, name: str) -> bool:
+    """The lines of SHOW about a name, a value a line; whether there are any."""
+    where = f'LOWER("{column}") = {literals.quoted(name.lower())}'
+    told = runner.client.query(f"SHOW {what} WHERE {where}")
+    for line in show.vertical(told.columns, told.types, told.rows):
+        runner.say(line)
+    return len(told) > 0

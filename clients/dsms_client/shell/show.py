@@ -19,6 +19,8 @@ EPOCH = dt.datetime(1970, 1, 1)
 _AFTER_ALL = 253_402_300_800_000_000  # where the last window of the year 9999 ends
 _CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$|^\ufeff')
 _RIGHT = ("INT", "FLOAT", "DECIMAL")
+_PLAIN = re.compile(r"-?\d+\.\d+")
+DECIMALS, SMALL = 6, 0.001  # digits of a FLOAT in a table, but for smaller ones
 Rows = Sequence[Sequence[Any]]
 
 
@@ -34,6 +36,11 @@ def render(
     if cut and most is not None:
         more = len(rows) - most
         yield f"… {more:,} more row{'' if more == 1 else 's'} (\\limit all shows them)"
+
+
+def is_number(sql: str) -> bool:
+    """Whether values of the type stand to the right."""
+    return sql.partition("(")[0] in _RIGHT
 
 
 def cell(value: Any, sql: str) -> str:
@@ -60,6 +67,33 @@ def cell(value: Any, sql: str) -> str:
 def shown(value: Any, sql: str) -> str:
     """`cell` on one line, without what would steer a terminal."""
     return visible(cell(value, sql))
+
+
+def aligned(types: Sequence[str], rows: Rows) -> list[list[str]]:
+    """The cells of a table, by column; those of numbers have one length."""
+    values = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [
+        _numbers(column, sql) if is_number(sql) else [shown(value, sql) for value in column]
+        for column, sql in zip(values, types, strict=True)
+    ]
+
+
+def _numbers(values: Sequence[Any], sql: str) -> list[str]:
+    """To the right; points stand below each other.  Of FLOATs at most DECIMALS digits stand behind
+    the point (all, where the number is so small that these would say little): csv, json and a line
+    per value have all digits."""
+    texts = [cell(_rounded(value) if sql == "FLOAT" else value, sql) for value in values]
+    behind = [len(text) - text.rfind(".") if _PLAIN.fullmatch(text) else 0 for text in texts]
+    most = max(behind, default=0)
+    padded = [t + " " * (most - n) if n else t for t, n in zip(texts, behind, strict=True)]
+    widest = max(map(len, padded), default=0)
+    return [text.rjust(widest) for text in padded]
+
+
+def _rounded(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value) or 0 < abs(value) < SMALL:
+        return value
+    return round(value, DECIMALS)
 
 
 def instant(us: int | None) -> str:
@@ -110,14 +144,13 @@ def duration(us: int) -> str:
 
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """Aligned columns under a rule, numbers to the right, and the number of rows."""
-    columns = [visible(c) for c in columns]
-    texts = [[shown(v, t) for v, t in zip(row, types, strict=True)] for row in rows]
-    widths = [max([len(c), *(len(t[i]) for t in texts)]) for i, c in enumerate(columns)]
-    right = [t.partition("(")[0] in _RIGHT for t in types]
+    columns, cells_of = [visible(c) for c in columns], aligned(types, rows)
+    widths = [max([len(c), *map(len, cells)]) for c, cells in zip(columns, cells_of, strict=True)]
+    right = [is_number(t) for t in types]
     if columns:
         yield " | ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)).rstrip()
         yield "-+-".join("-" * w for w in widths)
-    for text in texts:
+    for text in zip(*cells_of, strict=True):
         cells = [
             t.rjust(w) if r else t.ljust(w) for t, w, r in zip(text, widths, right, strict=True)
         ]
