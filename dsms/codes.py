@@ -205,6 +205,9 @@ CODES: dict[str, str] = {
     "is given up",
     "DS615": "more text in one batch than a column holds",
     "DS616": "the statement took longer than statement_timeout allows",
+    "DS617": "the parameters of a statement, and the values that are given for them, do not fit",
+    "DS618": "a value that can't be that of a parameter, or can't stand where it is",
+    "DS619": "a URL that is no address of a server",
     "DS620": "the reader is too slow: its buffer is full",
     # limits
     "DS621": "all sessions are taken",

@@ -51,6 +51,7 @@ from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, StreamDef, TableDef
+from dsms.sql.parameters import Values
 from dsms.sql.suggest import hint
 
 if TYPE_CHECKING:
@@ -92,16 +93,22 @@ class Engine:
     # -- statements --------------------------------------------------------------------------------
 
     def execute(
-        self, text: str, cancel: Cancel | None = None, user: str | None = None
+        self,
+        text: str,
+        params: Values | None = None,
+        cancel: Cancel | None = None,
+        user: str | None = None,
     ) -> list[Result]:
         """Run one or more statements.
 
-        user  on whose behalf: what he may not do is refused (DS670), what he may not see is not
-              there for him; None: the program's own, which may do all
+        params  values for its parameters: a list for ? or $1, $2, ...; a dict for :name (DS617,
+                DS618)
+        user    on whose behalf: what he may not do is refused (DS670), what he may not see is not
+                there for him; None: the program's own, which may do all
 
         Statements before a failing one stand: the DsmsError has `statement`, the index of the one
         that failed, and `done`, the results of those before it."""
-        slices = self.slices(text, cancel, user=user)
+        slices = self.slices(text, cancel, user=user, params=params)
         while True:
             try:
                 next(slices)
@@ -116,6 +123,7 @@ class Engine:
         priority: int = 0,
         caller: Caller | None = None,
         user: str | None = None,
+        params: Values | None = None,
     ) -> Generator[Statement, None, list[Result]]:
         """`execute`, one slice of work at a time: rows and other statements may come in between.
 
@@ -123,8 +131,9 @@ class Engine:
         thread before the next slice, which then waits for nothing.  Close the generator to give up.
 
         caller  the session of a server that it comes from
-        user    whose rights it has; None: it may do all"""
-        return statements.slices(self, text, cancel, priority, caller, user)
+        user    whose rights it has; None: it may do all
+        params  as for `execute`"""
+        return statements.slices(self, text, cancel, priority, caller, user, params)
 
     def begin(self, sql: str, priority: int = 0, cancel: Cancel | None = None) -> Statement:
         """One statement, to be done by `step`s: a SELECT reads one sub-window at a time, and

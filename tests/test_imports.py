@@ -33,6 +33,7 @@ SOURCES = tuple(
     for top in ("dsms", "server/dsms_server", "clients/dsms_client", "clients/dsms_spark")
 )
 
+SCALARS = "dsms.forms.scalars"  # one value of whatever library
 BAGS = "dsms.forms.bags"  # rows counted by their values, in queries and in clients
 TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregates are written in
 # their meanings, types and traits, which the binder reads
@@ -75,13 +76,15 @@ ALLOWED: dict[str, set[str]] = {
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
     # Whatever a user holds rows in -> columns, before any schema is known.
-    "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted"},
+    "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted", SCALARS},
     BAGS: set(),
+    SCALARS: set(),
     "dsms.sql.types": {"dsms.instants"},
     "dsms.sql.signatures": {"dsms.sql.types"},
     "dsms.aggregates.card": TYPES,
     "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
-    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths"} | TYPES | CARDS,
+    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths", SCALARS}
+    | TYPES | CARDS,
     "dsms.file_texts": {"dsms.errors"},  # statements that name files
     "dsms.secret_texts": set(),  # what shells and logs show of statements
     "dsms.api": {"dsms.errors"} | SQL,
@@ -93,7 +96,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
     # outside data -> typed columns and instants: knows no operator
-    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.forms", "dsms.untrusted"},
+    "dsms.intake": BELOW_STATE | {"dsms.state", "dsms.forms", SCALARS, "dsms.untrusted"},
     # values are shown as intake shows them
     "dsms.tables": BELOW_STATE | {"dsms.state", "dsms.intake"},
     "dsms.schedulers": BELOW_STORAGE,
@@ -115,7 +118,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.kernel_folder": set(),
     "dsms.kernel_cache": {"dsms.operators"},
     "dsms.warmup": WORK | {"dsms.commands", "dsms.engine", "dsms.kernel_cache"},
-    "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder"},
+    # the package leads to its parts, and to the client (`dsms.connect`)
+    "dsms": {"dsms.engine", "dsms.settings", "dsms.kernel_folder", "dsms_client"},
     # The server uses the engine and what crosses its border (data in, errors and types out), no
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
@@ -129,7 +133,7 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_spark.pipe"},
     "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.file_texts", "dsms.forms",
                     "dsms.instants",
-                    BAGS,
+                    BAGS, SCALARS,
                     "dsms.lengths", "dsms.sizes",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
@@ -148,7 +152,7 @@ PROTOCOL = {
 }
 ALLOWED |= {
     "dsms_client.protocol": {"dsms.errors"},
-    "dsms_client.values": {"dsms.forms"},
+    "dsms_client.values": {"dsms.forms", SCALARS},
     "dsms_client.columns": {"dsms.errors"},
     "dsms_client.tokens": {"dsms.errors"},
     "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"},
@@ -265,9 +269,12 @@ def test_every_room_has_a_rule():
         ".".join(name.split(".")[:2]) if name.startswith("dsms.") else name.split(".")[0]
         for name, _ in modules()
     }
-    assert here | PROTOCOL | TYPES | CARDS | ON_RUNTIME | {EXPRESSIONS, RUNTIME, BAGS} == set(
-        ALLOWED
-    )
+    assert here | PROTOCOL | TYPES | CARDS | ON_RUNTIME | {
+        EXPRESSIONS,
+        RUNTIME,
+        BAGS,
+        SCALARS,
+    } == set(ALLOWED)
     assert set(MEETING) <= {name for name, _ in modules()}
 
 

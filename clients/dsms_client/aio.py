@@ -21,12 +21,13 @@ from typing import Any
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms_client.link import Link, no_hello
-from dsms_client.outgoing import frame_of, frames_of
+from dsms_client.outgoing import Values, frame_of, frames_of, values_of
 from dsms_client.patience import given_up_after, may_pass
 from dsms_client.protocol import DEFAULT_PORT, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
 from dsms_client.subscription import AsyncChanges, AsyncSubscription, Reading
 from dsms_client.unanswered import Pending, Unanswered, set_error
+from dsms_client.url import is_url, parse_url
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
@@ -303,19 +304,22 @@ class AsyncClient:
 
     # -- statements --------------------------------------------------------------------------------
 
-    async def execute(self, sql: str) -> list[Result]:
+    async def execute(self, sql: str, params: Values | None = None) -> list[Result]:
         """Run one or more statements; a result for each.
+
+        `params`: values for the parameters of the text, a list for ? or $1, $2, ..., a dict for
+        :name.  They travel beside it, as what they are.  Raises DS617, DS618.
 
         Cancelling the task stops the statement on the server.  A failing statement raises its
         DsmsError, which has the results of those before it in `done`.
         """
-        reply = await self._request("execute", sql=sql)
+        reply = await self._request("execute", sql=sql, **values_of(params))
         return [result_of(r) for r in reply["results"]]
 
-    async def query(self, sql: str) -> RowSet:
+    async def query(self, sql: str, params: Values | None = None) -> RowSet:
         """Run statements and return the rows of the last one that has rows.  Raises DS613 if none
         has."""
-        return last_rows(await self.execute(sql))
+        return last_rows(await self.execute(sql, params))
 
     async def names(self) -> dict[str, dict[str, list[tuple[str, str]]]]:
         """Streams, tables and queries with their columns: {"streams": {name: [(column, type),
@@ -462,5 +466,9 @@ def last_rows(results: list[Result]) -> RowSet:
 
 
 async def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> AsyncClient:
-    """A connected AsyncClient; options as there."""
+    """A connected AsyncClient; options as there.  Instead of `host` a URL may be given
+    (`dsms_client.url`); options beside it count more than its own."""
+    if is_url(host):
+        host, port, said = parse_url(host)
+        options = said | options
     return await AsyncClient(host, port, **options).connect()

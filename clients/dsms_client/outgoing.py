@@ -7,7 +7,7 @@ intake sees what the engine's would see in process; columns of mixed values as l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -15,11 +15,12 @@ import msgpack
 from dsms.errors import UsageError
 from dsms.forms.scalars import as_builtin
 from dsms_client.protocol import HEADER
-from dsms_client.values import all_sendable, to_wire
+from dsms_client.values import all_sendable, sendable, to_wire
 
 if TYPE_CHECKING:
     from dsms.forms.frames import Named
 
+Values = Sequence[Any] | Mapping[str, Any]  # of the parameters of a statement
 ROWS_PER_FRAME = 16384
 BYTES_PER_FRAME = 4 << 20
 
@@ -93,6 +94,17 @@ def _as_arrow(columns: Named, name: str) -> Iterator[tuple[dict[str, Any], int]]
     for first in range(0, max(table.num_rows, 1), size):
         piece = table.slice(first, size)
         yield {"arrow": ipc(piece)}, piece.num_rows
+
+
+def values_of(params: Any) -> dict[str, Any]:
+    """The field of `execute` that has the values of its parameters, if there are any."""
+    if params is None:
+        return {}
+    if isinstance(params, Mapping):
+        return {"params": {str(name): sendable(value) for name, value in params.items()}}
+    if isinstance(params, list | tuple):
+        return {"params": [sendable(value) for value in params]}
+    return {"params": sendable(params)}
 
 
 def frame_of(op: str, ident: int, fields: dict[str, Any]) -> tuple[bytes | memoryview, ...]:

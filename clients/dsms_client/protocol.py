@@ -20,6 +20,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
     DS606 this protocol version is not spoken       DS623 the answer is larger than the limit
     DS607 the peer speaks another protocol          DS641 the server is stopping
     DS613 no statement answered with rows           DS642 another session has taken over this writer's name
+    DS619 a URL that is no address                  DS617, DS618 parameters and values do not fit
     DS614 the server was lost over one request      DS640 an option of the server makes no sense
     DS643, DS644 subscribed already, or not at all  DS645 the server would be open to others without a token
     DS646 conflate, and no Rstream
@@ -59,6 +60,7 @@ _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (
     (bool,),
 )
 _SECONDS = (int, float)
+_VALUES = (list, tuple, dict)
 _NAMES: dict[tuple[type, ...], str] = {
     _TEXT: "text",
     _BLOB: "bytes",
@@ -67,6 +69,7 @@ _NAMES: dict[tuple[type, ...], str] = {
     _INT: "an integer",
     _BOOL: "true or false",
     _SECONDS: "a number",
+    _VALUES: "a list or a map",
 }
 
 
@@ -99,7 +102,7 @@ OPS: dict[str, Op] = {
             "changes": _BOOL,
         },
     ),
-    "execute": Op({"sql": _TEXT}),
+    "execute": Op({"sql": _TEXT}, {"params": _VALUES}),
     "ingest": Op(
         {"stream": _TEXT},
         {"seq": _INT, "wait": _BOOL, "positions": _BOOL, "upsert": _BOOL, **_DATA},

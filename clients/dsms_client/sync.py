@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from dsms.errors import UsageError
 from dsms.forms.moments import Moment
 from dsms_client.aio import AsyncClient
+from dsms_client.aio import connect as connect_async
+from dsms_client.outgoing import Values
 from dsms_client.protocol import DEFAULT_PORT
 from dsms_client.results import IngestReport, Push, Result, RowSet
 from dsms_client.subscription import AsyncChanges, Reading, Told
@@ -30,14 +32,15 @@ class Client:
     """
 
     def __init__(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> None:
-        """Connects; options as for AsyncClient.  Raises DS605, DS606, DS612."""
+        """Connects; options, or a URL, as for `dsms_client.aio.connect`.  Raises DS605, DS606,
+        DS612, DS619."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="dsms-client", daemon=True
         )
         self._thread.start()
         try:
-            self._client = self._run(_make(host, port, options))
+            self._client = self._run(connect_async(host, port, **options))
         except BaseException:
             self._stop()
             raise
@@ -59,13 +62,13 @@ class Client:
         """Where it is connected to, and as whom, in a line for people."""
         return self._client.about
 
-    def execute(self, sql: str) -> list[Result]:
+    def execute(self, sql: str, params: Values | None = None) -> list[Result]:
         """Run one or more statements; a result for each.  See AsyncClient.execute."""
-        return self._run(self._client.execute(sql))
+        return self._run(self._client.execute(sql, params))
 
-    def query(self, sql: str) -> RowSet:
+    def query(self, sql: str, params: Values | None = None) -> RowSet:
         """Run statements and return the rows of the last one that has rows."""
-        return self._run(self._client.query(sql))
+        return self._run(self._client.query(sql, params))
 
     def ingest(
         self,
@@ -175,10 +178,6 @@ class _Call(Generic[T]):
             self._task.cancel()
 
 
-async def _make(host: str, port: int, options: dict[str, Any]) -> AsyncClient:
-    return await AsyncClient(host, port, **options).connect()
-
-
 class _Iterating(Iterator[P]):
     """``for push in subscription``; `next(timeout=...)` waits only so long."""
 
@@ -255,5 +254,5 @@ async def _within(timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
 
 
 def connect(host: str = "127.0.0.1", port: int = DEFAULT_PORT, **options: Any) -> Client:
-    """A connected Client; options as for AsyncClient."""
+    """A connected Client; options, or a URL, as for `dsms_client.aio.connect`."""
     return Client(host, port, **options)

@@ -44,7 +44,9 @@ from dsms.secret_texts import hide
 from dsms.sessions import Caller
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
+from dsms.sql.parameters import Parameters, Values
 from dsms.sql.parser import parse_piece, parsing_piece
+from dsms.sql.printer import to_sql
 from dsms.sql.script import Piece, pieces
 
 GROWING = (
@@ -81,19 +83,22 @@ def slices(
     priority: int,
     caller: Caller | None,
     user: str | None,
+    params: Values | None,
 ) -> Generator[Statement, None, list[Result]]:
     """Run a script, one slice of work at a time: see `dsms.engine.Engine.slices`."""
     results: list[Result] = []
     try:
+        values = None if params is None else Parameters(params, text)
         for piece in pieces(text):
             if cancel is not None:
                 cancel.check()
             with _hidden(piece.text):
                 piece, looked = yield from like_file.plain(engine.runtime, piece, cancel, user)
-                parsed = yield from _told(piece, cancel, caller)
+                parsed = yield from _told(piece, cancel, caller, values)
                 if not isinstance(parsed, ast.SelectStatement):
                     yield from _whole(engine, cancel)
-                statement = _begun(engine, parsed, piece.text, priority, cancel, caller, user)
+                sql = piece.text if values is None else to_sql(parsed)
+                statement = _begun(engine, parsed, sql, priority, cancel, caller, user)
                 try:
                     if statement.ready:
                         yield statement
@@ -138,20 +143,22 @@ def _hidden(text: str) -> Iterator[None]:
 
 
 def _told(
-    piece: Piece, cancel: Cancel | None, caller: Caller | None
+    piece: Piece, cancel: Cancel | None, caller: Caller | None, values: Parameters | None
 ) -> Generator[Statement, None, ast.Statement]:
     """Parse a statement; whoever it comes from is told of it, and may let it wait."""
     if caller is not None:
         caller.begins(piece.text, None)
-    parsed = yield from _parsing(piece, cancel)
+    parsed = yield from _parsing(piece, cancel, values)
     if caller is not None and caller.begins(piece.text, parsed):
         yield OneSlice(lambda: Done(""))
     return parsed
 
 
-def _parsing(piece: Piece, cancel: Cancel | None) -> Generator[Statement, None, ast.Statement]:
+def _parsing(
+    piece: Piece, cancel: Cancel | None, values: Parameters | None
+) -> Generator[Statement, None, ast.Statement]:
     reading = OneSlice(lambda: Done(""))  # what is at work meanwhile
-    parsing = parsing_piece(piece)
+    parsing = parsing_piece(piece, values)
     while True:
         try:
             next(parsing)

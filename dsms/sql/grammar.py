@@ -13,16 +13,29 @@ import re
 import stat
 import tempfile
 import threading
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 import lark
 
+from dsms.sql.parameters import MARK
 from dsms.sql.transform.statements import Statements
 
 GRAMMAR_FILE = "cql.lark"
 _making = threading.Lock()
+
+
+class _Marks:
+    """Marks of parameters are read in any state of the parser; what they become there, their values
+    say."""
+
+    always_accept = (MARK,)
+
+    @staticmethod
+    def process(tokens: Iterator[lark.Token]) -> Iterator[lark.Token]:
+        return tokens
 
 
 def grammar_text() -> str:
@@ -50,6 +63,7 @@ def _made() -> lark.Lark:
         keep_all_tokens=True,
         maybe_placeholders=True,
         transformer=Statements(),
+        postlex=_Marks(),
         cache=str(folder / name) if folder else False,
     )
 

@@ -13,8 +13,9 @@ Every complaint is a `QueryError` DS1xx with line and column:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
+from lark import Token
 from lark.exceptions import UnexpectedInput
 
 from dsms.errors import QueryError
@@ -22,6 +23,7 @@ from dsms.sql import ast
 from dsms.sql.foreign import check_aliases
 from dsms.sql.grammar import parser
 from dsms.sql.literals import INT_MAX, bad
+from dsms.sql.parameters import MARK, Parameters, without_values
 from dsms.sql.script import Piece, is_complete, pieces, split_statements
 
 __all__ = [
@@ -72,9 +74,10 @@ def statements(text: str) -> Iterator[ast.Statement]:
         raise
 
 
-def parse_piece(piece: Piece) -> ast.Statement:
-    """The statement of a piece (dsms.sql.script); places are those of the whole script."""
-    parsing = parsing_piece(piece)
+def parse_piece(piece: Piece, values: Parameters | None = None) -> ast.Statement:
+    """The statement of a piece (dsms.sql.script), with the values of its parameters; places are
+    those of the whole script."""
+    parsing = parsing_piece(piece, values)
     while True:
         try:
             next(parsing)
@@ -83,14 +86,16 @@ def parse_piece(piece: Piece) -> ast.Statement:
             return statement
 
 
-def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
+def parsing_piece(
+    piece: Piece, values: Parameters | None = None
+) -> Generator[None, None, ast.Statement]:
     """`parse_piece`, about TOKENS tokens at a time.  A SELECT that was parsed lately is known."""
     key = (piece.text, piece.line, piece.column)
-    known = _known.get(key)
+    known = _known.get(key) if values is None else None
     if known is not None:
         return known
     try:
-        statement = yield from _parsing(piece)
+        statement = yield from _parsing(piece, values)
     except UnexpectedInput as error:
         from dsms.sql.complaints import complaint  # only wrong text needs it
 
@@ -103,14 +108,14 @@ def parsing_piece(piece: Piece) -> Generator[None, None, ast.Statement]:
 
         failure.hint = advised(failure.hint, piece.text)
         raise
-    if isinstance(statement, ast.SelectStatement) and len(piece.text) <= SHORT:
+    if values is None and isinstance(statement, ast.SelectStatement) and len(piece.text) <= SHORT:
         if len(_known) >= KNOWN:
             _known.clear()
         _known[key] = statement
     return statement
 
 
-def _parsing(piece: Piece) -> Generator[None, None, ast.Statement]:
+def _parsing(piece: Piece, values: Parameters | None) -> Generator[None, None, ast.Statement]:
     state = parser().parse_interactive(piece.text)
     counter = state.lexer_thread.state.line_ctr
     counter.line, counter.column, counter.line_start_pos = (
@@ -121,7 +126,10 @@ def _parsing(piece: Piece) -> Generator[None, None, ast.Statement]:
     read, feed = 0, state.parser_state.feed_token
     try:
         for token in state.lexer_thread.lex(state.parser_state):
-            feed(token)
+            if token.type == MARK:
+                _feed_value(feed, token, values)
+            else:
+                feed(token)
             read += 1
             if read % TOKENS == 0:
                 yield
@@ -130,6 +138,17 @@ def _parsing(piece: Piece) -> Generator[None, None, ast.Statement]:
     except UnexpectedInput as error:
         error.interactive_parser = state  # type: ignore[attr-defined]
         raise
+
+
+def _feed_value(feed: Callable[[Token], object], mark: Token, values: Parameters | None) -> None:
+    """The constant that a parameter is, in place of its mark.  Raises DS617, DS618."""
+    if values is None:
+        raise without_values(mark)
+    try:
+        for token in values.tokens(mark):
+            feed(token)
+    except UnexpectedInput:
+        raise values.misplaced(mark) from None
 
 
 def _checking(statement: ast.Node) -> Generator[None, None, None]:

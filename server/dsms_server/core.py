@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dsms.api import Cancel, Done
 from dsms.errors import DsmsError
 from dsms.secret_texts import without_secrets
+from dsms.sql.parameters import Values
 from dsms_server import clock
 from dsms_server.account import Account, Work
 from dsms_server.audit.script import Script
@@ -130,9 +131,15 @@ class Core:
     # -- jobs --------------------------------------------------------------------------------------
 
     def execute_steps(
-        self, sql: str, cancel: Cancel, account: Account, user: str | None = None
+        self,
+        sql: str,
+        cancel: Cancel,
+        account: Account,
+        user: str | None = None,
+        params: Values | None = None,
     ) -> Steps:
-        """Run a script of a session, with the rights of `user`.  The result is the list of results;
+        """Run a script of a session, with the rights of `user`.  Where it is shown or written down
+        its parameters are, not their values.  The result is the list of results;
         an error has those before it in `done`.
 
         A SELECT reads for a few milliseconds at a time; its plan runs in another thread, at its
@@ -145,7 +152,7 @@ class Core:
         script = Script(self.audit, account, sql, clock.elapsed)
         account.follow = script.begins
         try:
-            results = yield from self._script_steps(sql, script, cancel, account, user)
+            results = yield from self._script_steps(sql, script, cancel, account, user, params)
             if script.last is not None:
                 yield script.last
             return results
@@ -158,7 +165,13 @@ class Core:
             account.work = account.follow = None
 
     def _script_steps(
-        self, sql: str, script: Script, cancel: Cancel, account: Account, user: str | None
+        self,
+        sql: str,
+        script: Script,
+        cancel: Cancel,
+        account: Account,
+        user: str | None,
+        params: Values | None,
     ) -> Steps:
         work = account.work
         assert work is not None
@@ -166,7 +179,7 @@ class Core:
             yield from whole(self.engine, cancel)
         if not self.engine.copy_on():
             self.ticking.tick(cancel)
-        slices = self.engine.slices(sql, cancel, caller=account, user=user)
+        slices = self.engine.slices(sql, cancel, caller=account, user=user, params=params)
         until = clock.elapsed() + self.read_seconds
         try:
             while True:

@@ -41,12 +41,12 @@ class Cursor:
         self.at += reader.tell()
         return count
 
-    def value(self) -> Any:
+    def value(self, extensions: Extensions = protocol.no_extension) -> Any:
         """The value here, whatever it is, unless it holds thousands."""
         found = self._extent("a value")
         if found.values > MOST_VALUES:
             raise ValueError(f"a field holds {found.values} values")
-        value = self.reader(self.at + found.size).unpack()
+        value = self.reader(self.at + found.size, extensions).unpack()
         self.at += found.size
         return value
 
@@ -87,9 +87,9 @@ class Cursor:
         """What follows."""
         return self._body[self.at :]
 
-    def reader(self, stop: int) -> Any:
+    def reader(self, stop: int, extensions: Extensions = protocol.no_extension) -> Any:
         """An unpacker that stands here and sees no further than `stop`."""
-        return reader_of(self._body[self.at : stop], protocol.no_extension)
+        return reader_of(self._body[self.at : stop], extensions)
 
 
 def reader_of(data: memoryview, extensions: Extensions) -> Any:

@@ -26,6 +26,7 @@ from dsms.sql.types import Schema
 from dsms.untrusted.contents import MAX_ROWS, check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
+from dsms_client.values import from_wire
 from dsms_server.cursor import Bulk, Cursor, reader_of
 from dsms_server.pieces import join
 from dsms_server.worker import expected
@@ -220,7 +221,7 @@ def _parted(body: Body) -> tuple[dict[str, Any], Payload | None] | None:
 
 
 def _unpacked(body: Body, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
-    """A small frame's map; `walk` reads what extension types stand in its rows and columns."""
+    """A small frame's map; `walk` reads what extension types stand in rows, columns, parameters."""
     try:
         return protocol.unpack(body), None
     except UsageError as problem:
@@ -276,6 +277,8 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
                     or isinstance(walked.raw, Bulk)
                 )
                 message[key] = walked.raw if not bulk else () if key == "rows" else {}
+            elif key == "params":
+                message[key] = cursor.value(from_wire)
             else:
                 message[key] = cursor.blob() if key == "arrow" else cursor.value()
         if cursor.at != len(body):

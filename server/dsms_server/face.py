@@ -12,6 +12,7 @@ from dsms.frames import Frame
 from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef, TableDef
+from dsms.sql.parameters import Values
 
 
 class Statement(Protocol):
@@ -75,6 +76,7 @@ class EngineFace(Protocol):
         priority: int = 0,
         caller: Caller | None = None,
         user: str | None = None,
+        params: Values | None = None,
     ) -> Generator[Statement, None, list[Result]]: ...
 
     def ingest(

@@ -163,18 +163,18 @@ class Requests:
         return self.server.core.worker.submit(job, self.lane)
 
     def _execute(self, message: Message, ident: Any, size: int) -> None:
-        sql, core, asked, user = message["sql"], self.server.core, elapsed(), self.session.user
+        sql, core, asked, peer = message["sql"], self.server.core, elapsed(), self.session
 
         def answer(results: list[Result]) -> None:
             if len(results) == 1 and isinstance(results[0], Rows):
                 self.server.metrics.response.observe(elapsed() - asked)
-            answer_results(self.session, ident, results)
+            answer_results(peer, ident, results)
 
         def failed(problem: DsmsError) -> None:
-            answer_results(self.session, ident, list(getattr(problem, "done", [])), problem)
+            answer_results(peer, ident, list(getattr(problem, "done", [])), problem)
 
         def steps(cancel: Cancel) -> Steps:
-            return core.execute_steps(sql, cancel, self.session.account, user)
+            return core.execute_steps(sql, cancel, peer.account, peer.user, message.get("params"))
 
         self._queue(ident, size, "execute", Urgency.STATEMENT, steps, answer, failed)
 

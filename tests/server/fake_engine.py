@@ -59,7 +59,13 @@ class FakeEngine:
         assert user is None
 
     def slices(
-        self, text: str, cancel: Cancel | None = None, priority=0, caller=None, user=None
+        self,
+        text: str,
+        cancel: Cancel | None = None,
+        priority=0,
+        caller=None,
+        user=None,
+        params=None,
     ) -> Generator[SimpleNamespace, None, list[Result]]:
         done: list[Result] = []
         for number, statement in enumerate(s.strip() for s in text.split(";") if s.strip()):

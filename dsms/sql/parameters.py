@@ -1,0 +1,168 @@
+"""Parameters of statements: ``?``, ``$1`` and ``:name`` stand for values that are given beside the
+text.
+
+A parameter is read as the constant that its value is: the parser is fed the tokens of that constant
+in place of the mark.  No text is made of it that would be read again, so whatever a string holds it
+stays one string; and a constant may stand wherever the grammar lets one stand, windows, LIMIT and
+AT among them.
+
+    DS617 marks and values do not fit         DS618 a value that is no constant, or not there
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from lark import Token
+
+from dsms.errors import UsageError
+from dsms.forms.scalars import Instant, Length, as_builtin, kind_name
+from dsms.instants import MAX_INSTANT, MIN_INSTANT
+from dsms.sql import literals
+from dsms.sql.ast import NOWHERE, Duration, Unit
+
+Values = Sequence[Any] | Mapping[str, Any]
+Pieces = tuple[tuple[str, str], ...]  # kinds and texts of tokens
+
+MARK = "PARAMETER"  # the terminal of the grammar
+MOST_DIGITS = 38  # of a DECIMAL
+_MARKS = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|::"
+    r"|(?P<mark>\?|\$[0-9]+|:[^\W\d]\w*)",
+    re.DOTALL,
+)
+
+
+class Parameters:
+    """The values for the marks of one script, given to them in the order in which they are read."""
+
+    def __init__(self, values: Values, text: str) -> None:
+        """Raises UsageError DS617 unless each mark of the text has a value, and each value a
+        mark."""
+        marks = [found["mark"] for found in _MARKS.finditer(text) if found["mark"]]
+        self._values = _by_mark(values, marks)
+        self._next = 0
+
+    def tokens(self, mark: Token) -> Iterator[Token]:
+        """The tokens that stand for a mark.  Raises UsageError DS618 at its place."""
+        self._next += mark == "?"
+        key = f"${self._next}" if mark == "?" else _key(mark)
+        pieces = _pieces(as_builtin(self._values[key]), mark)
+        return (Token.new_borrow_pos(kind, text, mark) for kind, text in pieces)
+
+    def misplaced(self, mark: Token) -> UsageError:
+        """What to say where its value can't stand; the value itself may be a secret."""
+        return wrong("DS618", mark, f"no value of this kind can stand here: {mark}")
+
+
+def wrong(code: str, mark: Token, message: str, hint: str | None = None) -> UsageError:
+    """An error at the place of a mark."""
+    return UsageError(code, message, mark.line, mark.column, hint)
+
+
+def without_values(mark: Token) -> UsageError:
+    """DS617: nothing was given for it."""
+    hint = "give its value with the statement: execute(sql, [value]), or {name: value} for :name"
+    return wrong("DS617", mark, f"the statement has a parameter, {mark}, and no value for it", hint)
+
+
+# ---------------------------------------------------------------- which value is whose
+
+
+def _key(mark: str) -> str:
+    return mark if mark[0] == ":" else f"${int(mark[1:])}"
+
+
+def _by_mark(values: Values, marks: list[str]) -> dict[str, Any]:
+    if isinstance(values, Mapping):
+        given = {f":{name}": value for name, value in values.items()}
+    elif isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray):
+        given = {f"${n}": value for n, value in enumerate(values, 1)}
+    else:
+        what = type(values).__name__
+        raise UsageError("DS617", f"values of parameters are a list or a dict, not {what}")
+    if "?" in marks and any(mark[0] == "$" for mark in marks):
+        raise UsageError("DS617", "the statement has both ? and $ for parameters", hint="write one")
+    read = {f"${n}" for n in range(1, Counter(marks)["?"] + 1)}
+    read |= {_key(mark) for mark in marks if mark != "?"}
+    if missing := sorted(read - given.keys(), key=_order):
+        raise UsageError("DS617", f"no value is given for {', '.join(missing)}", hint=_HOW)
+    if unused := sorted(given.keys() - read, key=_order):
+        raise UsageError(
+            "DS617", f"a value is given for {', '.join(unused)}, which does not stand in the text"
+        )
+    return given
+
+
+_HOW = "? and $1, $2, ... take values from a list, :name from a dict"
+
+
+def _order(key: str) -> tuple[int, str]:
+    return (int(key[1:]), "") if key[0] == "$" else (0, key)
+
+
+# ---------------------------------------------------------------- constants
+
+
+def _pieces(value: Any, mark: Token) -> Pieces:
+    """The tokens of the constant that a plain value (`dsms.forms.scalars`) is."""
+    match value:
+        case None:
+            return (("NULL", "NULL"),)
+        case bool():
+            return (("TRUE", "TRUE") if value else ("FALSE", "FALSE"),)
+        case int() if literals.INT_MIN <= value <= literals.INT_MAX:
+            return _number("INT", str(value))
+        case float():
+            return _number("FLOAT", repr(value)) if math.isfinite(value) else _cast(repr(value))
+        case str() if _is_text(value):
+            return (("STRING", _quoted(value)),)
+        case bytes():
+            return (("BYTES", f"X'{value.hex()}'"),)
+        case Decimal() if value.is_finite() and _digits(value) <= MOST_DIGITS:
+            return (("DECIMAL", "DECIMAL"), ("STRING", f"'{value:f}'"))
+        case Instant(us) if MIN_INSTANT <= us <= MAX_INSTANT:
+            return (("TIMESTAMP", "TIMESTAMP"), ("STRING", f"'{literals.instant_text(us)}'"))
+        case Length(us) if abs(us) < 2**62:
+            number, unit = literals.duration_text(Duration(us, Unit.HOUR, pos=NOWHERE)).split()
+            return (("INTERVAL", "INTERVAL"), ("STRING", f"'{number}'"), ("TIME_UNIT", unit))
+    raise wrong(
+        "DS618",
+        mark,
+        f"the value for {mark} can't be that of a parameter ({kind_name(value)})",
+        "NULL, BOOL, INT, FLOAT, DECIMAL, STRING, BYTES, TIMESTAMP or INTERVAL can; a list takes a "
+        "mark for each item: k IN (?, ?)",
+    )
+
+
+def _number(kind: str, text: str) -> Pieces:
+    """In brackets if it is negative: what follows belongs to all of it, as in ``(-1)::STRING``."""
+    if text[0] != "-":
+        return ((kind, text),)
+    return (("LPAR", "("), ("MINUS", "-"), (kind, text[1:]), ("RPAR", ")"))
+
+
+def _cast(text: str) -> Pieces:
+    """``CAST('nan' AS FLOAT)``: no FLOAT constant is infinite, or no number."""
+    return (("CAST", "CAST"), ("LPAR", "("), ("STRING", f"'{text}'"), ("AS", "AS"),
+            ("NAME", "FLOAT"), ("RPAR", ")"))  # tokens  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_text(value: str) -> bool:
+    """Not half characters, which can't be stored or sent on."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _digits(value: Decimal) -> int:
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + max(exponent, 0), -exponent)
