@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from dsms.errors import DsmsError, UsageError
 from dsms.sql.types import MIN_INSTANT
+from dsms.tabular.kinds import no_rows
+from dsms.tabular.tables import Tabular, own_names, signed, to_edge
 
 PushKind = Literal["snapshot", "insert", "delete", "result", "progress", "end"]
 
@@ -32,7 +34,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Tabular):
     """A statement that answers with rows.
 
     types    SQL type names
@@ -49,17 +51,21 @@ class Rows:
     waiting: int | None = None
     since: int | None = None
 
+    def arrow(self) -> pa.Table:
+        return own_names(to_edge(self.data, self.types))
+
 
 Result = Done | Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class Push(Tabular):
     """A run of result rows of one kind of a persistent query.
 
     `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the
     last row; `ats` gives each row's own instant (int64 array, non-decreasing) where they differ,
     else None.  A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
+    `types` are the SQL types of the columns, where a subscription has handed it out.
     `more` is for programs that read clients' pushes as well: a server cuts what is longer than its
     frames, the engine cuts no instant.
     """
@@ -73,6 +79,10 @@ class Push:
     message: str | None = None  # for `end`: why
     code: str | None = None
     more: bool = False
+    types: tuple[str, ...] = ()
+
+    def arrow(self) -> pa.Table:
+        return pa.table({}) if self.data is None else own_names(to_edge(self.data, self.types))
 
 
 @dataclass(slots=True)
@@ -100,7 +110,7 @@ class Chunk:
         skip = max(0, seq - self.seq)
         return Chunk(self.seq + skip, self.sign[skip:], self.at[skip:], self.data.slice(skip))
 
-    def pushes(self, query: str) -> Iterator[Push]:
+    def pushes(self, query: str, types: tuple[str, ...] = ()) -> Iterator[Push]:
         """One push per run of rows of one kind; of periodic results one per boundary."""
         if not len(self):
             return
@@ -113,7 +123,8 @@ class Chunk:
             at = self.at[start:stop]
             ats = None if at[0] == at[-1] else pa.array(at)
             rows = self.data.slice(start, stop - start)
-            yield Push(query, self.seq + start, kind, shown_instant(int(at[-1])), rows, ats)
+            last = shown_instant(int(at[-1]))
+            yield Push(query, self.seq + start, kind, last, rows, ats, types=types)
 
 
 @dataclass
@@ -142,25 +153,44 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Tabular):
     """What a subscription was told since it was last asked, in columns.
 
     rows      the result rows of all kinds, in order: numbers, signs, instants, values; None: none
     snapshot  the answer as the subscription began, where it begins with one
     upto      all instants up to here are told, those without rows among them; None: not said
     end       nothing more will come; its `code` and `message` say why
+    columns   of the query
     """
 
     rows: Chunk | None = None
     snapshot: Push | None = None
     upto: int | None = None
     end: Push | None = None
+    columns: tuple[Column, ...] = ()
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
 
+    def arrow(self) -> pa.Table:
+        """The rows of the snapshot and those that came, with two more columns: `$sign` (1 enters,
+        -1 leaves, 0 is part of a periodic answer) and `$at`, the instant."""
+        types = [c.type for c in self.columns]
+        parts = []
+        if self.snapshot is not None and self.snapshot.data is not None:
+            n, at = self.snapshot.data.num_rows, self.snapshot.at
+            ats = pa.array([at] * n, pa.int64())
+            parts.append(signed(own_names(to_edge(self.snapshot.data, types)), [1] * n, ats))
+        if self.rows is not None:
+            table = own_names(to_edge(self.rows.data, types))
+            parts.append(signed(table, self.rows.sign, self.rows.at))
+        if not parts:
+            none = no_rows([c.name for c in self.columns], types)
+            parts.append(signed(own_names(to_edge(none, types)), [], []))
+        return pa.concat_tables(parts)
+
     @classmethod
-    def of(cls, items: Sequence[Push | Chunk]) -> Changes:
+    def of(cls, items: Sequence[Push | Chunk], columns: tuple[Column, ...] = ()) -> Changes:
         """Of what `take_chunks` gave."""
         told = {item.kind: item for item in items if isinstance(item, Push)}
         chunks = [item for item in items if isinstance(item, Chunk) and len(item)]
@@ -169,7 +199,7 @@ class Changes:
         ats += [item.upto for item in items if isinstance(item, NetChange)]
         upto = shown_instant(max(ats)) if ats else None
         rows = joined(chunks) if chunks else None
-        return cls(rows, told.get("snapshot"), upto, told.get("end"))
+        return cls(rows, told.get("snapshot"), upto, told.get("end"), columns)
 
 
 def kind_of(sign: int) -> PushKind:
@@ -321,13 +351,17 @@ class Subscription:
     def take(self) -> list[Push]:
         """All that waits, as pushes, oldest first."""
         out: list[Push] = []
+        types = tuple(c.type for c in self.columns)
         for item in self.take_chunks():
-            out.extend(item.pushes(self.query) if isinstance(item, Chunk) else [item])
+            if isinstance(item, Chunk):
+                out.extend(item.pushes(self.query, types))
+            else:
+                out.append(replace(item, types=types) if item.data is not None else item)
         return out
 
     def take_changes(self) -> Changes:
         """All that waits, in columns."""
-        return Changes.of(self.take_chunks())
+        return Changes.of(self.take_chunks(), self.columns)
 
     def take_chunks(self) -> list[Push | Chunk]:
         """All that waits, result rows left columnar."""

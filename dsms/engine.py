@@ -37,6 +37,7 @@ from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
 from dsms.intake.outcome import Accepted
 from dsms.intake.stream import StreamInput
+from dsms.listening import Listening, telling
 from dsms.reads.archives import ArchiveRunner
 from dsms.rights import Rights
 from dsms.rights.check import check_request
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from dsms.recovering.face import Recovered
 
 
-class Engine:
+class Engine(Listening):
     """One data stream management system in this process.
 
     data      folder in which everything survives: declarations, tables, windows, answers; None: in
@@ -79,6 +80,7 @@ class Engine:
         files: Any = None,
         state_key: bytes | None = None,
     ) -> None:
+        super().__init__()
         self.runtime = Runtime(settings or Settings())
         self.now: int | None = None
         self.writers = Writers()
@@ -92,6 +94,7 @@ class Engine:
 
     # -- statements --------------------------------------------------------------------------------
 
+    @telling
     def execute(
         self,
         text: str,
@@ -169,6 +172,7 @@ class Engine:
     # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries
     # that have not got to it go on with the next call that moves them.
 
+    @telling
     def ingest(
         self,
         stream: str,
@@ -246,6 +250,7 @@ class Engine:
     def _completed(self, entry: StreamInput, rows: Converted) -> Converted:
         return completed(rows, entry.definition, self.runtime.settings.statement_bytes)
 
+    @telling
     def ingest_group(self, stream: str, frames: Sequence[Frame]) -> list[IngestReport | DsmsError]:
         """Frames of one stream, one after the other as `ingest` takes them, applied as one where
         that makes no difference: what became of each, its report or why it was not taken.
@@ -353,6 +358,7 @@ class Engine:
         key = self.key_of(name)
         return key if key in self.runtime.tables else self._stream(name)
 
+    @telling
     def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
         """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a
         datetime, or an instant of NumPy or pandas.  Raises UsageError DS508 for one outside the
@@ -379,6 +385,7 @@ class Engine:
         self._moved(key, cancel)
         self._settled()
 
+    @telling
     def end(self, stream: str, cancel: Cancel | None = None) -> None:
         """The stream has ended: all its rows are complete, and it holds no clock back.
 
@@ -397,6 +404,7 @@ class Engine:
         self._turn(self.runtime.pump_all, cancel)
         self._settled()
 
+    @telling
     def advance(self, now: Moment, cancel: Cancel | None = None) -> None:
         """System time is `now`: drives system-time streams and IDLE TIMEOUT.  Instants as for
         `heartbeat`.
@@ -411,6 +419,7 @@ class Engine:
         self.runtime.clocks.advance(now)
         self._turn(self.runtime.pump_all, cancel)
 
+    @telling
     def work(self) -> bool:
         """Go on with what a call has left (`Settings.pause`), else evaluate elastic queries whose
         deadline is nearest (`Settings.deferred`); False if nothing is due."""
@@ -520,6 +529,12 @@ class Engine:
             }
             for kind, defs in kinds.items()
         }
+
+    def _repr_html_(self) -> str:
+        """What is declared, for notebooks."""
+        from dsms.tabular.html import names_html
+
+        return names_html(self.names())
 
     def stats(self) -> dict[str, Any]:
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
@@ -648,6 +663,7 @@ class Engine:
         """Whether some landing file could not be written and is to be tried again."""
         return any(a.failures and a.flying is None for a in self.runtime.archivings.values())
 
+    @telling
     def close(self) -> None:
         """End all subscriptions and close the catalog."""
         self._whole()

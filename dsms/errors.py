@@ -62,12 +62,20 @@ def brief(text: str) -> str:
     return text if len(text) <= WHOLE else f"{text[:WHOLE]}…"
 
 
-class QueryError(DsmsError):
+class UserError(DsmsError):
+    """What a user can mend."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: what is wrong, and not where in dsms that was found out."""
+        return str(self).splitlines()
+
+
+class QueryError(UserError):
     """The statement is wrong: syntax (DS1xx), names and types (DS2xx), a rule of the language
     (DS3xx), a value that can't be worked out (DS7xx)."""
 
 
-class UsageError(DsmsError):
+class UsageError(UserError):
     """The request can't be served: unknown object (DS4xx), data refused (DS5xx), a limit reached
     (DS6xx)."""
 

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dsms_client.columns import batch_to_rows, rows_to_batch, to_edge
+from dsms.tabular.names import unique
+from dsms.tabular.tables import to_edge
+from dsms_client.columns import batch_to_rows, rows_to_batch
 from dsms_client.files.open import read
 from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
-from dsms_client.names import unique
 from dsms_client.results import Data
 from dsms_client.shell import show
 from tests.effort import examples

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
+from dsms.tabular.names import unique
+from dsms.tabular.tables import AT, SIGN, Tabular, signed
 from dsms_client import columns as arrow
-from dsms_client.names import unique
-from dsms_client.protocol import AT, SIGN
 from dsms_client.results import Data, Row
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
 
 SIGNS = {"snapshot": 1, "insert": 1, "delete": -1, "result": 0}
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Tabular):
     """Rows that a query was told to have: `seq` numbers the first one.
 
     kind  changes   numbered rows of all kinds
@@ -85,19 +81,9 @@ class Changes:
 
     def table(self) -> pa.Table:
         """The rows with two more columns, `$sign` and `$at`, as an Arrow table."""
-        table = self.data.table()
-        table = table.append_column(SIGN, pa.array(self.sign, pa.int8()))
-        return table.append_column(AT, self.ats.cast(pa.timestamp("us")))
+        return signed(self.data.table(), self.sign, self.ats)
 
-    def pandas(self) -> pandas.DataFrame:
-        return self.table().to_pandas()
-
-    def polars(self) -> polars.DataFrame:
-        import polars
-
-        frame = polars.from_arrow(self.table())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+    arrow = table
 
     def __len__(self) -> int:
         return len(self.sign)

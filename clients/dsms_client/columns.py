@@ -1,14 +1,13 @@
 """Rows of plain values <-> Arrow, a column at a time.
 
 Physical Arrow types: TIMESTAMP and INTERVAL are int64 microseconds, DECIMAL is decimal128, BYTES is
-binary.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge (`to_edge`)
-TIMESTAMP becomes ``timestamp[us]`` (UTC, naive) and INTERVAL ``duration[us]``, which is what
-DataFrames want.
+binary.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge
+(`dsms.tabular.tables.to_edge`) TIMESTAMP becomes ``timestamp[us]`` (UTC, naive) and INTERVAL
+``duration[us]``, which is what DataFrames want.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,26 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-
-_SIMPLE = {
-    "BOOL": pa.bool_(),
-    "INT": pa.int64(),
-    "FLOAT": pa.float64(),
-    "STRING": pa.string(),
-    "BYTES": pa.binary(),
-    "TIMESTAMP": pa.int64(),
-    "INTERVAL": pa.int64(),
-    "NULL": pa.null(),
-}
-_EDGE = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
-_DECIMAL = re.compile(r"DECIMAL\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$", re.IGNORECASE)
-
-
-def arrow_type(sql: str) -> pa.DataType:
-    """The physical Arrow type of an SQL type name such as ``DECIMAL(10,2)``."""
-    if found := _DECIMAL.match(sql):
-        return pa.decimal128(int(found[1] or 38), int(found[2] or 0))
-    return _SIMPLE[sql.upper()]
+from dsms.tabular.kinds import arrow_type
 
 
 def rows_to_batch(
@@ -88,16 +68,6 @@ def batch_to_rows(batch: pa.RecordBatch | pa.Table) -> list[tuple[Any, ...]]:
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
-    """Physical int64 instants and durations as Arrow timestamps and durations, for people and
-    DataFrames."""
-    columns = [
-        column.cast(_EDGE[sql.upper()]) if sql.upper() in _EDGE else column
-        for column, sql in zip(batch.columns, types, strict=True)
-    ]
-    return pa.table(columns, names=batch.schema.names)
 
 
 def ipc(batch: pa.RecordBatch | pa.Table) -> memoryview:

@@ -49,7 +49,6 @@ MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
 # fault
 MAX_LOSSES = 5
 PUSH_KINDS = ("snapshot", "insert", "delete", "result", "changes", "progress", "end")
-SIGN, AT = "$sign", "$at"  # columns beside those of the query
 
 _TEXT, _BLOB, _LIST, _MAP, _INT, _BOOL = (
     (str,),

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dsms_client.names import unique
+from dsms.tabular.tables import Tabular, own_names, to_edge
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
 Row = tuple[Any, ...]
@@ -30,7 +28,7 @@ class Done:
     warnings: tuple[str, ...] = ()
 
 
-class Data:
+class Data(Tabular):
     """Rows with named, typed columns; held as they came (rows or an Arrow IPC stream) and converted
     when asked."""
 
@@ -88,9 +86,11 @@ class Data:
                 own = table.select(range(len(self.columns)))  # without the instants of a push
             else:
                 batch = columns.rows_to_batch(self._rows or [], self.columns, self.types)
-                own = columns.to_edge(batch, self.types)
-            self._table = own.rename_columns(list(unique(self.columns)))
+                own = to_edge(batch, self.types)
+            self._table = own_names(own.rename_columns(list(self.columns)))
         return self._table
+
+    arrow = table
 
     def instants(self) -> list[int] | None:
         """Each row's own instant, where an Arrow push gives them: in a last column."""
@@ -104,16 +104,6 @@ class Data:
             if table.num_columns > len(self.columns)
             else None
         )
-
-    def pandas(self) -> pandas.DataFrame:
-        return self.table().to_pandas()
-
-    def polars(self) -> polars.DataFrame:
-        import polars
-
-        frame = polars.from_arrow(self.table())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     def __len__(self) -> int:
         if self._rows is not None:
@@ -162,7 +152,7 @@ def result_of(message: Mapping[str, Any]) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class Push(Tabular):
     """Result rows of a persistent query.
 
     `seq` numbers the first row, the others follow without gaps (a snapshot's rows are not numbered:
@@ -203,11 +193,7 @@ class Push:
     def table(self) -> pyarrow.Table:
         return self._data().table()
 
-    def pandas(self) -> pandas.DataFrame:
-        return self._data().pandas()
-
-    def polars(self) -> polars.DataFrame:
-        return self._data().polars()
+    arrow = table
 
     def _data(self) -> Data:
         return self.data if self.data is not None else Data((), (), [])

@@ -14,25 +14,20 @@ adds (ISTREAM, one without windows) has ever more rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from dsms.forms.bags import summed
+from dsms.tabular.names import unique
+from dsms.tabular.tables import Tabular, to_edge
 from dsms_client.changes import Changes
-from dsms_client.columns import rows_to_batch, to_edge
-from dsms_client.names import unique
+from dsms_client.columns import rows_to_batch
 from dsms_client.results import Row
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
 
 FEW = 4096  # changes that are gathered, however small the answer is
 
 
-class View:
+class View(Tabular):
     """The answer as of `at` (µs; None: before any clock), from the changes that were added."""
 
     def __init__(self, columns: tuple[str, ...], types: tuple[str, ...]) -> None:
@@ -65,6 +60,8 @@ class View:
             return self._rows
         return self._rows.take(np.repeat(np.arange(len(self._counts)), self._counts))
 
+    arrow = table
+
     @property
     def rows(self) -> list[Row]:
         """As tuples of wire values (`dsms_client.results`)."""
@@ -75,16 +72,6 @@ class View:
         from dsms_client.columns import batch_to_rows
 
         return batch_to_rows(self.table().slice(0, count))
-
-    def pandas(self) -> pandas.DataFrame:
-        return self.table().to_pandas()
-
-    def polars(self) -> polars.DataFrame:
-        import polars
-
-        frame = polars.from_arrow(self.table())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     def __len__(self) -> int:
         self._take_in()

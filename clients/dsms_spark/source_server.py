@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as source
 
 from dsms.errors import UsageError
-from dsms_client.names import unique
+from dsms.tabular.names import unique
 from dsms_client.results import RowSet
 from dsms_spark.options import (
     MARKS,

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from dsms.api import Chunk, NetChange, Push, joined, shown_instant
 from dsms.sql.types import MIN_INSTANT
+from dsms.tabular.tables import AT, SIGN, to_edge
 from dsms_client import columns
-from dsms_client.protocol import AT, HEADER, SIGN, pack
+from dsms_client.protocol import HEADER, pack
 from dsms_server import pushes
 from dsms_server.pushes import NOT_YET, end_of_instant, fitting, push_frames
 
@@ -95,7 +96,7 @@ def _arrow_frames(chunk: Chunk, query: str, types: tuple[str, ...], limit: int) 
 
 
 def _marked(chunk: Chunk, types: tuple[str, ...], first: int, stop: int) -> pa.Table:
-    table = columns.to_edge(chunk.data.slice(first, stop - first), types)
+    table = to_edge(chunk.data.slice(first, stop - first), types)
     at = chunk.at[first:stop]
     early = at < MIN_INSTANT if at[0] < MIN_INSTANT else None
     table = table.append_column(SIGN, pa.array(chunk.sign[first:stop], pa.int8()))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dsms.api import Done, Result, Rows
 from dsms.errors import UsageError
+from dsms.tabular.tables import to_edge
 from dsms_client import columns
 from dsms_client.protocol import HEADER
 from dsms_server.pushes import ROWS_PIECE, WORTH_ARROW
@@ -65,7 +66,7 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
             if form == "rows":
                 yield from _row_parts(packer, data)
             elif data.nbytes <= room:
-                yield packer.pack(columns.ipc(columns.to_edge(data, types)))
+                yield packer.pack(columns.ipc(to_edge(data, types)))
             else:
                 raise _NoRoom
 

@@ -24,8 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Chunk, Push, kind_of, shown_instant
+from dsms.tabular.tables import AT, to_edge
 from dsms_client import columns
-from dsms_client.protocol import AT, HEADER, pack
+from dsms_client.protocol import HEADER, pack
 
 ROWS_PIECE = 1024  # rows encoded at a time: a millisecond or two on the event loop
 ARROW_PIECE = 65536  # rows from which a frame of several instants is cut between them
@@ -278,7 +279,7 @@ def fitting(
 
 def _arrow_frame(push: Push, types: tuple[str, ...], first: int, stop: int, more: bool) -> bytes:
     assert push.data is not None
-    table = columns.to_edge(push.data.slice(first, stop - first), types)
+    table = to_edge(push.data.slice(first, stop - first), types)
     at = push.at
     if push.ats is not None and stop > first:
         ats = push.ats.slice(first, stop - first)

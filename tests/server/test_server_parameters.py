@@ -25,9 +25,7 @@ def test_values_travel_beside_the_text(serve):
     with dsms.connect(url) as db:
         assert db.query(ask, values).rows == came
         assert db.query("SELECT :b, :a", {"a": 1, "b": "x" * 5000}).rows == [("x" * 5000, 1)]
-        db.execute(
-            "CREATE STREAM s (k INT); CREATE QUERY q AS SELECT k + $1 FROM s", [7]
-        )
+        db.execute("CREATE STREAM s (k INT); CREATE QUERY q AS SELECT k + $1 FROM s", [7])
         assert "k + 7" in db.query("SHOW CREATE QUERY q").rows[0][2]
         for params, code in (
             ([object()], "DS618"),

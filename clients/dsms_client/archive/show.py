@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dsms_client.shell.show import duration, instant
+from dsms.tabular.texts import duration, instant
 
 SHADES = " ▁▂▃▄▅▆▇█"
 Fields = Mapping[str, Any]

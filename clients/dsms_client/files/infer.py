@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
+from dsms.tabular.names import unique
 from dsms_client.files import times
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.infertime import choose_time, joined_day, slack_for
@@ -26,7 +27,6 @@ from dsms_client.files.pieces import plain_name
 from dsms_client.files.sample import Sample, sample_of
 from dsms_client.files.source import FileSource
 from dsms_client.files.text import convert
-from dsms_client.names import unique
 
 SAMPLE = 1 << 20  # bytes of the file that are looked at
 ROWS = 20_480  # and rows, as many as DuckDB's sniffer takes

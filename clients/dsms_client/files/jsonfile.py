@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from dsms.errors import UsageError
-from dsms_client.columns import arrow_type
+from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
 from dsms_client.files.options import Options

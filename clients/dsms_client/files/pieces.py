@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms_client.columns import arrow_type
+from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.text import convert, reason
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
 from dsms.lengths import lengths
-from dsms_client.columns import arrow_type
+from dsms.tabular.kinds import arrow_type
 from dsms_client.files import times
 from dsms_client.files.counts import NUMBER, UNITS, micros, usual
 from dsms_client.files.options import Options

@@ -13,9 +13,10 @@ from typing import IO, Any, Protocol, TextIO
 import numpy as np
 import pyarrow as pa
 
+from dsms.tabular.names import unique
+from dsms.tabular.tables import to_edge
 from dsms_client.changes import Changes
-from dsms_client.columns import rows_to_batch, to_edge
-from dsms_client.names import unique
+from dsms_client.columns import rows_to_batch
 from dsms_client.shell import show
 from dsms_client.visible import for_screen
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from dsms.errors import DsmsError
-from dsms_client.names import unique
+from dsms.tabular.names import unique
 from dsms_client.results import Push
 from dsms_client.shell import look, show
 from dsms_client.shell.look import Look

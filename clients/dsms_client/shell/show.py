@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
 import re
@@ -10,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dsms.errors import DsmsError
+from dsms.tabular.names import unique
+from dsms.tabular.texts import cell, instant
 from dsms_client.files.source import NULLS
-from dsms_client.names import unique
 from dsms_client.visible import prose, visible
 
 FORMATS = ("table", "csv", "json", "vertical")
-EPOCH = dt.datetime(1970, 1, 1)
-_AFTER_ALL = 253_402_300_800_000_000  # where the last window of the year 9999 ends
 _CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$|^\ufeff')
 _RIGHT = ("INT", "FLOAT", "DECIMAL")
 _PLAIN = re.compile(r"-?\d+\.\d+")
@@ -41,27 +39,6 @@ def render(
 def is_number(sql: str) -> bool:
     """Whether values of the type stand to the right."""
     return sql.partition("(")[0] in _RIGHT
-
-
-def cell(value: Any, sql: str) -> str:
-    """A value for people: instants as ISO 8601 (UTC), durations with units, NULL spelled out."""
-    if value is None:
-        return "NULL"
-    if sql == "TIMESTAMP":
-        return instant(value)
-    if sql == "INTERVAL":
-        return duration(value)
-    if sql == "BOOL":
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return "\\x" + value.hex()
-    if isinstance(value, float):
-        return (
-            repr(value)
-            if math.isfinite(value)
-            else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
-        )
-    return str(value)
 
 
 def shown(value: Any, sql: str) -> str:
@@ -96,17 +73,6 @@ def _rounded(value: float | None) -> float | None:
     return round(value, DECIMALS)
 
 
-def instant(us: int | None) -> str:
-    """Microseconds since the epoch as ``2013-01-01 05:17:00``; what no calendar has stays a
-    number."""
-    if us is None:
-        return "NULL"
-    try:
-        return str(EPOCH + dt.timedelta(microseconds=us))
-    except OverflowError:
-        return "10000-01-01 00:00:00" if us == _AFTER_ALL else str(us)
-
-
 def waiting(rows: int, as_of: int | None) -> str:
     """That an answer lacks rows which have been taken, for stderr: stdout may be data."""
     what = f"{rows} accepted row{' waits' if rows == 1 else 's wait'}"
@@ -120,26 +86,6 @@ def since(us: int) -> str:
         f"NOTE: the answer is complete from {instant(us)} on: rows before that are not kept any "
         "more (WITH (complete = required) refuses it instead)"
     )
-
-
-def duration(us: int) -> str:
-    """Microseconds as ``1 d 2 h``, ``90 ms``, ``-1 d -2 h``: each part has its sign, as in
-    statements."""
-    if us == 0:
-        return "0 s"
-    parts, left = [], abs(us)
-    for unit, size in (
-        ("d", 86_400_000_000),
-        ("h", 3_600_000_000),
-        ("min", 60_000_000),
-        ("s", 1_000_000),
-        ("ms", 1000),
-        ("us", 1),
-    ):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{'-' * (us < 0)}{count} {unit}")
-    return " ".join(parts)
 
 
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:

@@ -1,0 +1,67 @@
+"""Rows as an Arrow table, and from there as DataFrames and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dsms.tabular.names import unique
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+SIGN, AT = "$sign", "$at"  # columns beside those of the query
+
+
+class Tabular:
+    """What can be had as a table."""
+
+    __slots__ = ()
+
+    def arrow(self) -> pa.Table:
+        """An Arrow table: TIMESTAMP is ``timestamp[us]`` (UTC, naive), INTERVAL ``duration[us]``;
+        of two columns called k the second is ``k_1``."""
+        raise NotImplementedError
+
+    def pandas(self) -> pandas.DataFrame:
+        return self.arrow().to_pandas()
+
+    def polars(self) -> polars.DataFrame:
+        import polars
+
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def _repr_html_(self) -> str:
+        from dsms.tabular.html import table_html
+
+        return table_html(self.arrow())
+
+
+def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
+    """Physical int64 instants and durations as Arrow timestamps and durations, for people and
+    DataFrames."""
+    import pyarrow as pa
+
+    edge = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
+    columns = [
+        column.cast(edge[sql.upper()]) if sql.upper() in edge else column
+        for column, sql in zip(batch.columns, types, strict=True)
+    ]
+    return pa.table(columns, names=batch.schema.names)
+
+
+def own_names(table: pa.Table) -> pa.Table:
+    """The table with a name of its own for each column."""
+    return table.rename_columns(list(unique(table.column_names)))
+
+
+def signed(table: pa.Table, sign: Any, ats: Any) -> pa.Table:
+    """Rows with two more columns: `$sign` (int8) and `$at` (each row's instant)."""
+    import pyarrow as pa
+
+    table = table.append_column(SIGN, pa.array(sign, pa.int8()))
+    return table.append_column(AT, pa.array(ats, pa.int64()).cast(pa.timestamp("us")))
