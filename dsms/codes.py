@@ -213,6 +213,7 @@ CODES: dict[str, str] = {
     "DS621": "all sessions are taken",
     "DS622": "too many requests of a session wait",
     "DS623": "the answer is larger than a reply may be",
+    "DS624": "what a test expects could not come whatever happens (`dsms.testing`)",
     "DS625": "the memory that the server may take is used up",
     "DS630": "a query keeps more state than it may",
     "DS631": "a join has more results at one instant than it may",

@@ -119,6 +119,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.engine": WORK
     | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames",
        "dsms.tabular"},
+    "dsms.testing": WORK
+    | {"dsms.engine", "dsms.forms", SCALARS, "dsms.lengths", "dsms.tabular"},  # of users' queries
     "dsms.kernel_folder": set(),
     "dsms.kernel_cache": {"dsms.operators"},
     "dsms.warmup": WORK | {"dsms.commands", "dsms.engine", "dsms.kernel_cache"},

@@ -9,6 +9,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import InternalError, UsageError
+from examples import embedded
 
 DDL = """
 CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t;
@@ -124,6 +125,14 @@ def test_an_error_that_ends_a_query_ends_its_reading(engine):
 
     with pytest.raises(UsageError):
         asyncio.run(run())
+
+
+def test_the_example_says_who_is_slow_and_who_is_not_any_more(capsys):
+    embedded.main()
+    first, *_, last, asked = capsys.readouterr().out.splitlines()
+    assert first == "12:00:04 alpha is slow: 55.0 ms"
+    assert last == "12:00:18 alpha was slow: 70.0 ms"
+    assert asked == "60 ms or more: alpha"
 
 
 def test_a_notebook_shows_mistakes_in_short(engine):

@@ -50,6 +50,8 @@ def test_contents(wheel: Path):
         "dsms/grammar/cql.lark",
         "dsms/grammar/reference.md",
         "dsms_spark/log4j2.properties",
+        "dsms/py.typed",
+        "dsms_client/py.typed",
     } <= names
     ours = [
         path
