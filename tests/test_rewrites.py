@@ -96,6 +96,10 @@ COMPUTED = lp.Project(
     WS, (Call("neg", (at(WS, 0),), INT), at(WS, 1)), p.project(WS, "a", "b").schema
 )
 
+MANY = lp.MultiJoin(
+    (WS, WT, WU), (tuple(at(w, 0) for w in (WS, WT, WU)),), None, WS.schema + WT.schema + WU.schema
+)
+
 SW, TW, UW = (
     "Window RANGE 10 s (Stream s)",
     "Window RANGE 10 s (Stream t)",
@@ -208,6 +212,9 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                         f"Project s.b (Negation s.a = t.a (Project s.a, s.b ({SW}), {TW}))"),
     "narrow union": ("narrow_union", p.project(UNION, "b"),
                      f"Union (Project s.b ({SW}), Project t.b ({TW}))"),
+    "narrow many windows": ("narrow_multi_join", p.project(MANY, "b"),
+                            f"Project s.b (MultiJoin s.a = t.a = u.a (Project s.a, s.b ({SW}), "
+                            f"Project t.a ({TW}), Project u.a ({UW})))"),
     "narrow select": ("narrow_select", p.project(where(WS, is_(WS, 1, 1)), "a"),
                       f"Project s.a (Select s.b = 1 (Project s.a, s.b ({SW})))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
@@ -279,6 +286,7 @@ KEPT: dict[str, tuple[str, lp.Node]] = {
     "distinct that somebody may place, over EXISTS": ("distinct_below_semijoin",
                                                       p.distinct(EXISTS)),
     "two inputs": ("reorder_joins", JOIN),
+    "two inputs, in one operator": ("pipeline_joins", JOIN),
     "columns that are all read": ("narrow_join", p.project(JOIN, "a", "b", "c")),
     "a filter over a scan": ("narrow_select", p.project(where(S, is_(S, 1, 1)), "a")),
 }  # a table  # fmt: skip
@@ -350,6 +358,68 @@ def test_two_equalities_on_one_column_are_both_kept() -> None:
     found = shape(reordered(three((0, 3), (1, 3), (0, 6))))
     assert "s.a = t.a" in found
     assert "s.b = t.a" in found
+
+
+MANY_RESULTS = Statistics(
+    dict.fromkeys("stu", 100.0), distinct={(n, i): 5.0 for n in "stu" for i in (0, 1)}
+)
+
+
+def piped(node: lp.Node, stats: Statistics = MANY_RESULTS, joins: str = "auto") -> lp.Node:
+    chooser = Chooser(stats, PlanOptions(joins=joins))  # type: ignore[arg-type]
+    ctx = Context(chooser.options, lambda n: chooser.build(n)[0])
+    return apply(BY_NAME["pipeline_joins"], node, ctx)
+
+
+def few(shared: str) -> Statistics:
+    """Of s, t and u, of which two have few results with each other."""
+    values = {(n, 0): 5000.0 if n in shared else 5.0 for n in "stu"}
+    return Statistics(dict.fromkeys("stu", 100.0), distinct=values)
+
+
+def test_windows_with_many_results_are_joined_in_one_operator() -> None:
+    for keys in (((0, 3), (0, 6)), ((0, 3), (3, 6))):
+        found = piped(three(*keys))
+        assert shape(found) == f"MultiJoin s.a = t.a = u.a ({SW}, {TW}, {UW})"
+        assert found.schema == three().schema
+
+
+def test_conditions_that_hold_for_some_windows_are_asked_of_results() -> None:
+    found = piped(three((0, 3), (0, 6), (1, 4), (1, 8)), joins="pipeline")
+    assert shape(found).startswith("MultiJoin s.a = t.a = u.a AND ")
+    assert piped(three((0, 3), (1, 7)), joins="pipeline") == three((0, 3), (1, 7))
+
+
+def test_windows_equal_in_several_columns_have_several_keys() -> None:
+    found = piped(three((0, 3), (0, 6), (1, 4), (1, 7)))
+    assert isinstance(found, lp.MultiJoin)
+    assert len(found.keys) == 2
+
+
+def test_tables_are_joined_beside() -> None:
+    found = piped(p.join(three((0, 3), (0, 6)), R, "a"), joins="pipeline")
+    assert f"MultiJoin s.a = t.a = u.a (Join s.a = r.a ({SW}, Table r), {TW}" in shape(found)
+
+
+def test_a_tree_of_few_results_may_be_an_input() -> None:
+    """Which sub-results are worth keeping (§9.2)."""
+    v = win(replace(p.stream("v", a=INT, b=INT, c=STRING), leaf=5))
+    rates = {"s": 0.5, "t": 0.5, "u": 100.0, "v": 100.0}
+    stats = Statistics(rates, distinct={(n, 0): 5.0 for n in "stuv"})
+    found = piped(p.join(three((0, 3), (0, 6)), v, "a"), stats)
+    assert shape(found).startswith(f"MultiJoin s.a = u.a = v.a (Join s.a = t.a ({SW}, {TW}), {UW}")
+
+
+def test_a_query_can_say_how_it_joins() -> None:
+    node = p.output(three((0, 3), (0, 6)), "rstream")
+    for stats in (MANY_RESULTS, few("stu")):
+        forced = plan(node, stats, PlanOptions(joins="pipeline"))
+        assert "MultiJoin" in shape(forced.node)
+        assert "pipeline_joins" in forced.rules
+        tree = plan(node, stats, PlanOptions(joins="tree"))
+        assert "MultiJoin" not in shape(tree.node)
+        auto = plan(node, stats)
+        assert auto.cost.total <= min(tree.cost.total, forced.cost.total) * (1 + 1e-9)
 
 
 def test_branches_of_a_union_keep_the_order_of_ids() -> None:

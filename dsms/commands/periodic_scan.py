@@ -31,7 +31,7 @@ from dsms.state.ring import SubWindow
 def scanned(new: Registration) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
     runtime, plan, errors = new.runtime, new.plan, new.errors()
-    root, slide = plan.inner.node, new.bound.slide
+    root, slide = lp.binary(plan.inner.node), new.bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed, (streams, tables) = reads(root.child), _leaves(root)
     span = 0 if plan.counted else slide.every

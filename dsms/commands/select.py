@@ -385,6 +385,7 @@ def optimized(planner: Planner, bound: lp.Output) -> lp.Node:
         return bound.child
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
     core = bound.child if sort is None else sort.child
-    root = planner(lp.Output(core, "rstream", True, False, None, core.schema), ()).node
+    once = lp.Output(core, "rstream", True, False, None, core.schema)
+    root = planner(once, (("joins", "tree"),)).node
     assert isinstance(root, lp.Output)
     return root.child if sort is None else replace(sort, child=root.child)

@@ -119,6 +119,8 @@ class Renderer:
                 return self.done(self.rel(node.child, aged), Pick(node.exprs), node.schema)
             case lp.Join():
                 return joins.join(self, node, aged)
+            case lp.MultiJoin():
+                return joins.join(self, lp.as_joins(node), aged)
             case lp.JoinNRR():
                 return joins.join_nrr(self, node, aged)
             case lp.SemiJoin():

@@ -75,6 +75,8 @@ class Builder:
                 return Piped(made, DateMortalOp() if mortal else DateOp()) if node.dated else made
             case lp.Join():
                 return self._join(phys, node)
+            case lp.MultiJoin():
+                return self._multi_join(phys, node)
             case lp.JoinNRR():
                 return self._nrr(phys, node)
             case lp.SemiJoin():
@@ -217,6 +219,11 @@ class Builder:
             if node.kind == "inner"
             else outer.outer_join(node, inner, phys, self.eager_instants)
         )
+
+    def _multi_join(self, phys: Phys, node: lp.MultiJoin) -> Operator:
+        from dsms.operators.multi_join import multi_join_op
+
+        return multi_join_op(self, phys, node)
 
     def _nrr(self, phys: Phys, node: lp.JoinNRR) -> Operator:
         from dsms.operators import nrr

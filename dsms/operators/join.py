@@ -28,19 +28,15 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
+from dsms.operators.keyed_rows import KeyedRows, shared_codes
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
 from dsms.plan.identity import width
-from dsms.plan.physical import Phys, State
+from dsms.plan.physical import Phys
 from dsms.sql.expr import Expr
-from dsms.sql.types import FOREVER, Schema
+from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, empty_batch
-from dsms.state.columns import numpy_valid
-from dsms.state.expiry import Fifo
-from dsms.state.intern import Intern, word
-from dsms.state.live import LiveInput
 from dsms.state.vec import Vec, Vec2
 
-Keys = Callable[[Sequence[pa.Array], int], pa.Array]
 PART = 1 << 18  # results handed on at once
 HALVES_FROM = 16_384  # new rows from which two threads pay
 # results of a half from which they do not: it is too late to hand them on in parts
@@ -49,33 +45,12 @@ SPARE_CORE = (os.cpu_count() or 1) > 1
 
 
 @dataclass(slots=True)
-class Side:
-    """One input of a join: live rows, their key words, chains per key hash.
-
-    `keys`: a callable per key column; a key is its own 8 bytes where it fits, else an interned code
-    (`intern` is shared by both sides so that codes agree)."""
-
-    schema: Schema
-    width: int
-    state: State
-    strict: bool
-    keys: Sequence[Keys]
-    intern: Intern | None
-    rows: LiveInput = field(init=False)
-    purged: int = -(2**62)
+class Side(KeyedRows):
+    """One input of a join of two: chains per key hash beside its rows."""
 
     def __post_init__(self) -> None:
-        self.rows = LiveInput(self.schema, self.width, self.state, self.strict)
+        KeyedRows.__post_init__(self)
         self.rows.store.extra.update(node=Vec2(), ok=Vec(np.bool_))
-
-    @property
-    def fifo(self) -> bool:
-        return isinstance(self.rows.expiry, Fifo)
-
-    @property
-    def oldest(self) -> int:
-        """The first slot that may be alive (FIFO sides only)."""
-        return self.rows.expiry.head if isinstance(self.rows.expiry, Fifo) else 0
 
     def arrive(self, batch: Batch, look: Look) -> tuple[int, np.ndarray]:
         """Store a batch's insertions with their keys: (first new slot, slot that each row speaks
@@ -83,26 +58,11 @@ class Side:
         first = len(self.rows.store)
         slots, spoken = self.rows.arrive(batch)
         born = batch if batch.sign is None else batch.take(np.flatnonzero(batch.sign > 0))
-        extra, n = self.rows.store.extra, len(slots)
-        words, ok = self._words(born.cols, n, look)
+        extra = self.rows.store.extra
+        words, ok = self.words(born.cols, len(slots), look)
         extra["node"].extend(words)
         extra["ok"].extend(ok)
         return first, spoken
-
-    def _words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
-        if not self.keys:
-            return np.zeros(n, np.int64), np.ones(n, np.bool_)
-        values = [k(cols, n) for k in self.keys]
-        ok = np.ones(n, np.bool_)
-        for v in values:
-            valid = numpy_valid(v)
-            if valid is not None:
-                ok &= valid
-        if self.intern is not None:
-            return self.intern.codes(values, n, look), ok
-        words = word(values[0])
-        assert words is not None
-        return words, ok
 
     def rechain(self, head: np.ndarray, side: int, stop: int) -> None:
         """Chain the live rows below slot `stop` anew, in the column of this side."""
@@ -110,27 +70,6 @@ class Side:
         extra = self.rows.store.extra
         live = np.flatnonzero(self.rows.store.alive.view[:stop])
         chain(head, side, extra["node"].data, extra["ok"].data, live)
-
-    def settle(self, upto: int) -> bool:
-        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy
-        expiry, §3.6.1).
-
-        True if slots were renumbered: the chains must be made anew."""
-        store = self.rows.store
-        span = (
-            int(store.exp.view[0] - max(store.ts.view[0], 0))
-            if len(store) and store.exp.view[0] != FOREVER
-            else 0
-        )
-        if upto - self.purged < span // 20:
-            return False
-        self.purged = upto
-        due = self.rows.expiry.due(np.array([upto], np.int64))
-        if len(due):
-            store.bury(due)
-            if self.rows.index is not None:
-                self.rows.index.remove([v.view for v in store.ids], due)
-        return self.rows.settle() is not None
 
 
 @dataclass(slots=True)
@@ -165,7 +104,7 @@ class JoinOp(InPieces):
             parts = self._signed(a, slot_a, b, slot_b, upto, look)
         yield from by_instants(parts, self.most)
         for k, side in enumerate((self.left, self.right)):
-            if side.settle(upto):
+            if side.settle(upto) is not None:
                 side.rechain(self.head, k, len(side.rows.store))
         self._purge()
 
@@ -316,8 +255,7 @@ def inner_join(
     builder: Builds, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None
 ) -> JoinOp:
     """The symmetric join of a node's two inputs on equality keys and a residual condition."""
-    own = len(keys) == 1 and word(pa.array([], keys[0][0].type.arrow)) is not None
-    shared = None if own or not keys else Intern(len(keys))
+    shared = shared_codes([left.type.arrow for left, _ in keys])
     sides = [
         Side(
             child.node.schema,

@@ -18,7 +18,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 
 
 @njit(cache=True, nogil=True)
-def _bucket(key, mask):
+def bucket_of(key, mask):
     h = np.uint64(key)
     h ^= h >> np.uint64(32)
     h *= np.uint64(0x9E3779B97F4A7C15)
@@ -33,13 +33,13 @@ def chain(head, side, node, ok, slots):
     mask = np.uint64(len(head) - 1)
     for slot in slots:
         if ok[slot]:
-            b = _bucket(node[slot, 0], mask)
+            b = bucket_of(node[slot, 0], mask)
             node[slot, 1] = head[b, side]
             head[b, side] = slot
 
 
 @njit(cache=True, nogil=True)
-def _grow(a):
+def grown(a):
     out = np.empty(2 * len(a), np.int64)
     out[: len(a)] = a
     return out
@@ -83,7 +83,7 @@ def join_fifo(
         start = found
         if j == len(b_ts) or (i < len(a_ts) and a_ts[i] <= b_ts[j]):
             key = a_node[i, 0]
-            bucket = _bucket(key, mask)
+            bucket = bucket_of(key, mask)
             if bucket & mine == part and a_ok[i]:
                 now = a_ts[i]
                 while b_old < j and b_exp[b_old] <= now:
@@ -92,7 +92,7 @@ def join_fifo(
                 while s >= b_old and found - start <= most:
                     if b_node[s, 0] == key:
                         if found == len(out_a):
-                            out_a, out_b, out_turn = _grow(out_a), _grow(out_b), _grow(out_turn)
+                            out_a, out_b, out_turn = grown(out_a), grown(out_b), grown(out_turn)
                         out_a[found], out_b[found], out_turn[found] = i, s, turn
                         found += 1
                     s = b_node[s, 1]
@@ -103,7 +103,7 @@ def join_fifo(
             i += 1
         else:
             key = b_node[j, 0]
-            bucket = _bucket(key, mask)
+            bucket = bucket_of(key, mask)
             if bucket & mine == part and b_ok[j]:
                 now = b_ts[j]
                 while a_old < i and a_exp[a_old] <= now:
@@ -112,7 +112,7 @@ def join_fifo(
                 while s >= a_old and found - start <= most:
                     if a_node[s, 0] == key:
                         if found == len(out_a):
-                            out_a, out_b, out_turn = _grow(out_a), _grow(out_b), _grow(out_turn)
+                            out_a, out_b, out_turn = grown(out_a), grown(out_b), grown(out_turn)
                         out_a[found], out_b[found], out_turn[found] = s, j, turn
                         found += 1
                     s = a_node[s, 1]
@@ -216,14 +216,14 @@ def join_signed(
             if row < 0:
                 continue
             key, ok = a_node[row, 0], a_ok[row]
-            s = head[_bucket(key, mask), 1] if ok else np.int64(-1)
+            s = head[bucket_of(key, mask), 1] if ok else np.int64(-1)
         else:
             now, sign, row = b_at[j], b_sign[j], b_slot[j]
             j += 1
             if row < 0:
                 continue
             key, ok = b_node[row, 0], b_ok[row]
-            s = head[_bucket(key, mask), 0] if ok else np.int64(-1)
+            s = head[bucket_of(key, mask), 0] if ok else np.int64(-1)
         start = found
         while s >= 0 and found - start <= most:
             if left:
@@ -233,10 +233,10 @@ def join_signed(
             if match:
                 if found == len(out_a):
                     out_a, out_b, out_ts, out_sign = (
-                        _grow(out_a),
-                        _grow(out_b),
-                        _grow(out_ts),
-                        _grow(out_sign),
+                        grown(out_a),
+                        grown(out_b),
+                        grown(out_ts),
+                        grown(out_sign),
                     )
                 out_a[found], out_b[found] = (row, s) if left else (s, row)
                 out_ts[found], out_sign[found] = now, sign
@@ -254,7 +254,7 @@ def join_signed(
             else:
                 b_alive[row] = False
         elif ok:
-            bucket = _bucket(key, mask)
+            bucket = bucket_of(key, mask)
             if left:
                 a_node[row, 1] = head[bucket, 0]
                 head[bucket, 0] = row

@@ -12,6 +12,7 @@ than at their timestamps: it reads the table as of these.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from dsms.aggregates.cards import CARDS
 from dsms.plan import windows
@@ -41,8 +42,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             return (False, True)[: width(node)]
-        case lp.Join():
-            return timestamps(node.left) + timestamps(node.right)
+        case lp.Join() | lp.MultiJoin():
+            return tuple(chain.from_iterable(map(timestamps, lp.children(node))))
         case lp.JoinNRR():
             return (*timestamps(node.child), False)
         case lp.Union():
@@ -86,6 +87,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.Union()
             | lp.JoinNRR()
             | lp.Join()
+            | lp.MultiJoin()
             | lp.Answer()
         ):
             return all(map(_stamped, lp.children(node)))
@@ -151,7 +153,7 @@ def _datable(node: lp.Node) -> bool:
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
         case lp.SemiJoin():
             return _datable(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Join() | lp.JoinNRR():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Join() | lp.MultiJoin() | lp.JoinNRR():
             return all(map(_datable, lp.children(node)))
         case _:
             return False

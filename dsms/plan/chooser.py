@@ -17,7 +17,8 @@ hash is for edges on which nothing dies silently (count windows, tables, aggrega
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -26,17 +27,20 @@ from dsms.plan.cost import is_unbounded, keep_cost, process_cost
 from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
 from dsms.plan.identity import by_value, width
+from dsms.plan.join_order import JoinedWindow, Pipelined
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
-from dsms.plan.physical import Cost, Pattern, Phys, State
-from dsms.plan.statistics import Statistics
+from dsms.plan.physical import Cost, JoinOrder, Pattern, Phys, State
+from dsms.plan.statistics import Statistics, column_of
 from dsms.plan.variants import Place
 from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
 from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec, counts
 
 MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
 ROWS_PER_PARTITION = 16
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 OF_RESULT = frozenset({"output", "output + youngest", "window", "rows of each partition"})
 
 Plans = tuple[Phys, ...]
@@ -77,7 +81,8 @@ class Chooser:
         label = pattern(node, [p.pattern for p in plans], variant)
         size = estimate(node, sizes, self.stats, variant)
         states = self._states(node, variant, plans, sizes, label, size)
-        own = self._own(node, variant, sizes, states, size)
+        order = order_of(node, sizes) if isinstance(node, lp.MultiJoin) else None
+        own = self._own(node, variant, sizes, states, size, order)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)
         values = min(size.size, max((c.distinct for c in size.columns), default=1.0))
@@ -94,6 +99,7 @@ class Chooser:
             width(node),
             (),
             notes + grows,
+            order,
         )
         return phys, size
 
@@ -105,6 +111,8 @@ class Chooser:
                 return self._window(node.spec), ()
             case lp.Join():
                 return ("hash" if node.keys else "nested-loop"), ()
+            case lp.MultiJoin():
+                return "pipeline", ()
             case lp.JoinNRR():
                 return variants.nrr(plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
@@ -176,6 +184,9 @@ class Chooser:
             case lp.Join():
                 lazy = node.kind == "inner" and self.options.strategy != "nt"
                 return kept(0, "left", lazy), kept(1, "right", lazy)
+            case lp.MultiJoin():
+                lazy = self.options.strategy != "nt"
+                return tuple(kept(k, f"input {k + 1}", lazy) for k in range(len(plans)))
             case lp.SemiJoin() | lp.SetOp():
                 return kept(0, "left"), kept(1, "right")
             case lp.JoinNRR():
@@ -248,12 +259,16 @@ class Chooser:
         sizes: list[Estimate],
         states: tuple[State, ...],
         size: Estimate,
+        order: JoinOrder | None,
     ) -> float:
         strategy = self.options.strategy
         arrivals = sum(e.rate for e in sizes)
-        work = process_cost(node, variant, sizes, strategy)
-        for state in states:
-            rows = size if state.of in OF_RESULT else sizes[int(state.of == "right")]
+        made = 0.0
+        if isinstance(node, lp.MultiJoin):
+            made = estimate(replace(node, residual=None), sizes, self.stats).rate
+        work = process_cost(node, variant, sizes, strategy, made, order)
+        for k, state in enumerate(states):
+            rows = size if state.of in OF_RESULT else sizes[k]
             work += keep_cost(state, rows, strategy, arrivals)
         return work
 
@@ -271,6 +286,21 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return (State("fifo", of="rows to enter"),) if spec.until else ()
         case _:
             assert_never(spec)
+
+
+def order_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> JoinOrder:
+    """The cheapest order of its inputs."""
+    windows = [
+        JoinedWindow(e.rate, e.size, _values([same[k] for same in node.keys], e))
+        for k, e in enumerate(sizes)
+    ]
+    return Pipelined(windows).best()
+
+
+def _values(exprs: Sequence[Expr], rows: Estimate) -> float:
+    """Different combinations of their values, at least one and at most as many as rows."""
+    values = math.prod(column_of(e, rows.columns).distinct for e in exprs)
+    return values if len(exprs) == 1 else max(1.0, min(values, rows.size))
 
 
 STRICT_NRR = (
@@ -322,10 +352,11 @@ def growth(
             return ("state grows with the number of groups: the input has no window",)
         case lp.Distinct() if plans[0].pattern is Pattern.MON:
             return ("state grows with the number of different rows: the input has no window",)
-        case lp.Join() | lp.SemiJoin() | lp.SetOp():
+        case lp.Join() | lp.MultiJoin() | lp.SemiJoin() | lp.SetOp():
+            names = ("left", "right") if len(plans) == 2 else ORDINALS
             sides = [
                 s
-                for s, p, e in zip(("left", "right"), plans, sizes, strict=True)
+                for s, p, e in zip(names, plans, sizes, strict=False)
                 if is_unbounded(p.pattern, e)
             ]
             return tuple(

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from dsms.plan.estimate import Estimate, match_share
-from dsms.plan.physical import Pattern, State, Strategy
+from dsms.plan.physical import JoinOrder, Pattern, State, Strategy
 from dsms.plan.statistics import column_of
 from dsms.sql import logical as lp
 
@@ -60,15 +60,24 @@ def keep_cost(state: State, rows: Estimate, strategy: Strategy, arrivals: float)
 
 
 def process_cost(
-    node: lp.Node, variant: str, inputs: Sequence[Estimate], strategy: Strategy
+    node: lp.Node,
+    variant: str,
+    inputs: Sequence[Estimate],
+    strategy: Strategy,
+    made: float = 0.0,
+    order: JoinOrder | None = None,
 ) -> float:
-    """Operations per second to process what comes in, apart from keeping state."""
+    """Operations per second to process what comes in, apart from keeping state.  `made`: results
+    per second before the residual of a MultiJoin is asked, which has that `order`."""
     flow = [e.rate + e.announced(strategy) for e in inputs]
     match node:
         case lp.Join():
             left, right = inputs
             share = 1.0 if variant == "nested-loop" else match_share(node.keys, left, right.columns)
             return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
+        case lp.MultiJoin():
+            assert order is not None
+            return sum(flow) + order.cost + made
         case lp.JoinNRR():
             return flow[0] * 2
         case lp.SemiJoin() | lp.SetOp():

@@ -90,6 +90,8 @@ def estimate(
             )
         case lp.Join():
             return _join(node, inputs[0], inputs[1])
+        case lp.MultiJoin():
+            return _multi_join(node, inputs)
         case lp.JoinNRR():
             return _join_nrr(node, inputs[0], stats)
         case lp.SemiJoin():
@@ -182,6 +184,18 @@ def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
     return Estimate(
         rate, size, min(left.span, right.span), premature, _after_keys(node.keys, left, right)
     )
+
+
+def _multi_join(node: lp.MultiJoin, inputs: Sequence[Estimate]) -> Estimate:
+    """Of Joins of two: in whatever order, the same comes of them."""
+    joins: list[lp.Node] = [lp.as_joins(node)]
+    while isinstance(join := joins[-1], lp.Join) and len(joins) < len(inputs) - 1:
+        joins.append(join.left)
+    found = inputs[0]
+    for join, right in zip(reversed(joins), inputs[1:], strict=True):
+        assert isinstance(join, lp.Join)
+        found = _join(join, found, right)
+    return found
 
 
 def _after_keys(

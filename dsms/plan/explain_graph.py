@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.plan.explain_text import Live, Path, counts, figures, how, nodes, title
+from dsms.plan.explain_text import Live, Path, counts, figures, how, nodes, orders, title
 from dsms.plan.physical import Phys
 
 
@@ -38,6 +38,7 @@ def _lines(path: Path, phys: Phys, live: Live | None) -> list[str]:
     parts = [
         title(phys),
         how(phys),
+        *orders(phys)[:1],
         figures(phys),
         "" if live is None else counts(live.get(path, {})),
     ]

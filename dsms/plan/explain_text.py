@@ -8,9 +8,10 @@ boundaries it answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dsms.plan.join_order import probing
 from dsms.plan.physical import Phys, State
 from dsms.plan.text import boundaries, describe
 from dsms.sql import logical as lp
@@ -47,6 +48,8 @@ def as_text(phys: Phys, live: Live | None = None) -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     if phys.rules:
         lines.append("rewrites: " + ", ".join(phys.rules))
+    for _, node in nodes(phys):
+        lines += orders(node)
     lines += [
         f"note: {describe(node.node)}: {note}" for _, node in nodes(phys) for note in node.notes
     ]
@@ -97,6 +100,31 @@ def structure(state: State) -> str:
     )
 
 
+def orders(phys: Phys) -> list[str]:
+    """Of a MultiJoin: the global order of its inputs, the next best, and what new rows of each
+    input look into (Golab 2006, Table 5.2)."""
+    found = phys.order
+    if found is None:
+        return []
+    named = [_input(child.node) for child in phys.children]
+
+    def listed(inputs: Sequence[int]) -> str:
+        return ", ".join(named[i] for i in inputs)
+
+    looks = (f"of {name} {listed(probing(found.order, i))}" for i, name in enumerate(named))
+    return [
+        f"join order: {listed(found.order)} (cost {number(found.cost)}); next: "
+        f"{listed(found.second)} ({number(found.second_cost)})",
+        f"new rows look into: {'; '.join(looks)}",
+    ]
+
+
+def _input(node: lp.Node) -> str:
+    """An input by the names of the streams and tables below it."""
+    names = list(dict.fromkeys(leaf.alias for leaf in lp.leaves_of(node)))
+    return names[0] if len(names) == 1 else f"({' '.join(names)})"
+
+
 def figures(phys: Phys) -> str:
     """Estimates: rows per second on the output edge, live rows, and operations per second of this
     node and below; nothing where they are withheld."""
@@ -112,7 +140,8 @@ def figures(phys: Phys) -> str:
 def without_figures(phys: Phys) -> Phys:
     """The plan without estimates, which are made of rows that who reads it may not know of."""
     cost = replace(phys.cost, total=math.nan)
-    return replace(phys, cost=cost, children=tuple(map(without_figures, phys.children)))
+    below = tuple(map(without_figures, phys.children))
+    return replace(phys, cost=cost, order=None, children=below)
 
 
 def counts(live: Mapping[str, float]) -> str:

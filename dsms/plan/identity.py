@@ -7,10 +7,13 @@ stood in FROM order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TypeVar, assert_never
 
 from dsms.sql import logical as lp
+
+T = TypeVar("T")
 
 NO_LEAF = -1
 
@@ -28,8 +31,8 @@ def width(node: lp.Node) -> int:
             return 1 + node.dated
         case lp.Values():
             return 1
-        case lp.Join():
-            return width(node.left) + width(node.right)
+        case lp.Join() | lp.MultiJoin():
+            return sum(map(width, lp.children(node)))
         case lp.JoinNRR():
             return width(node.child) + 1
         case lp.Union():
@@ -57,8 +60,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return (node.leaf,) * width(node)
         case lp.Values():
             return (NO_LEAF,)
-        case lp.Join():
-            return leaves(node.left) + leaves(node.right)
+        case lp.Join() | lp.MultiJoin():
+            return _joined(map(leaves, lp.children(node)))
         case lp.JoinNRR():
             return leaves(node.child) + (node.table.leaf,)
         case lp.Union():
@@ -76,6 +79,11 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return leaves(node.child)
         case _:
             assert_never(node)
+
+
+def _joined(parts: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    """One after the other."""
+    return tuple(chain.from_iterable(parts))
 
 
 def timed(node: lp.Node) -> bool:
@@ -114,8 +122,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
     match node:
         case lp.Distinct() | lp.GroupBy():
             return timing(node.child) + (True,) * timed(node)
-        case lp.Join():
-            return timing(node.left) + timing(node.right)
+        case lp.Join() | lp.MultiJoin():
+            return _joined(map(timing, lp.children(node)))
         case lp.JoinNRR():
             return (*timing(node.child), False)
         case lp.Union():
@@ -160,8 +168,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return (False, True)[: width(node)]
         case lp.Values():
             return (False,)
-        case lp.Join():
-            return numbering(node.left) + numbering(node.right)
+        case lp.Join() | lp.MultiJoin():
+            return _joined(map(numbering, lp.children(node)))
         case lp.JoinNRR():
             return (*numbering(node.child), False)
         case lp.Union():

@@ -17,7 +17,7 @@ from dsms.plan.demand import demand
 from dsms.plan.identity import arrivals
 from dsms.plan.patterns import pattern_of
 from dsms.plan.rules import RULES, Context, Rule
-from dsms.plan.rules.reorder_joins import Score, score
+from dsms.plan.rules.join_search import Score, score
 from dsms.sql import logical as lp
 from dsms.sql.looking import look
 
@@ -52,6 +52,8 @@ class _Optimizer:
             for r in RULES
             if r.name != opposite
         ]
+        if options.joins == "pipeline":
+            rules = [replace(r, when="last") if r.name == "pipeline_joins" else r for r in rules]
         for when in ("always", "cost", "last"):
             fits = (when, "both") if when != "cost" else (when,)
             self.rules[when] = [

@@ -19,6 +19,8 @@ class PlanOptions:
     negation    auto: by cost;  up, down: negation above or below joins wherever it may stand there
                 (§3.5.3)
     distinct    auto, or the variant of every DISTINCT that allows it
+    joins       auto: joins of two inputs, or of many in one operator, by cost;  tree, pipeline: the
+                one or the other, wherever it may be
     disabled    names of rewrite rules not to use
     """
 
@@ -27,10 +29,11 @@ class PlanOptions:
     optimize: bool = True
     negation: Literal["auto", "up", "down"] = "auto"
     distinct: Literal["auto", "input-storing", "delta-star", "counting"] = "auto"
+    joins: Literal["auto", "tree", "pipeline"] = "auto"
     disabled: frozenset[str] = frozenset()
 
     @staticmethod
     def of(options: Iterable[tuple[str, Option]]) -> PlanOptions:
         """From a query's checked WITH options; those that concern others are passed over."""
-        known = {"strategy", "partitions", "optimize", "negation", "distinct"}
+        known = {"strategy", "partitions", "optimize", "negation", "distinct", "joins"}
         return PlanOptions(**{k: v for k, v in options if k in known})  # type: ignore[arg-type]

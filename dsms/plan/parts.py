@@ -152,6 +152,8 @@ def is_of_arrivals(node: lp.Node) -> bool:
         case lp.Join():
             sides = is_of_arrivals(node.left) and is_of_arrivals(node.right)
             return node.kind == "inner" and sides
+        case lp.MultiJoin():
+            return all(map(is_of_arrivals, node.inputs))
         case lp.Select() | lp.Project() | lp.JoinNRR():
             return is_of_arrivals(node.child)
         case _:

@@ -57,6 +57,8 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return worst if worst != WKS or _one_lifetime(node) else WK
         case lp.Join():
             return STR if node.kind != "inner" else _dies_with_a_part(worst)
+        case lp.MultiJoin():
+            return _dies_with_a_part(worst)
         case lp.Distinct():
             return STR if variant == "counting" and worst > MON else _dies_with_a_part(worst)
         case lp.SemiJoin():

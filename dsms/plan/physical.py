@@ -60,6 +60,16 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinOrder:
+    """The global order of a MultiJoin's inputs and its cost per unit of time; the next best."""
+
+    order: tuple[int, ...]
+    cost: float
+    second: tuple[int, ...]
+    second_cost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Phys:
     """A node of the physical plan.
 
@@ -71,6 +81,7 @@ class Phys:
                   | historical-unbounded | historical-landmark
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
+      MultiJoin   pipeline
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting
@@ -91,6 +102,7 @@ class Phys:
     width: int = 1  # number of id columns of the output edge
     rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
     notes: tuple[str, ...] = ()  # what the user should know of this node: state that grows, ...
+    order: JoinOrder | None = None  # of a MultiJoin
     wants: tuple[bytes, ...] = ()  # on the root: keys of parts that it might share (`plan.above`)
 
     @property

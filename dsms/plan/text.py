@@ -204,6 +204,8 @@ def describe(node: lp.Node) -> str:
             return (
                 f"{what} {condition(node.keys, node.residual, node.left.schema, node.right.schema)}"
             )
+        case lp.MultiJoin():
+            return "MultiJoin " + _all_equal(node)
         case lp.JoinNRR():
             what = "JoinNRR" if node.kind == "inner" else "LeftJoinNRR"
             on = condition(node.keys, node.residual, node.child.schema, node.table.schema)
@@ -240,6 +242,17 @@ def describe(node: lp.Node) -> str:
             return node.kind.capitalize() + ("-restore" if node.restore else "")
         case _:
             assert_never(node)
+
+
+def _all_equal(node: lp.MultiJoin) -> str:
+    """`a.x = b.y = c.z AND ...`"""
+    parts = [
+        " = ".join(_inner(e, i.schema) for e, i in zip(same, node.inputs, strict=True))
+        for same in node.keys
+    ]
+    if node.residual is not None:
+        parts.append(expression(node.residual, node.schema))
+    return " AND ".join(parts)
 
 
 def _leaf(node: lp.StreamScan) -> str:

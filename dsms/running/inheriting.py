@@ -29,7 +29,9 @@ from dsms.state.batch import Batch
 Kept = Callable[[lp.Node], bool]
 MANY = 1 << 14  # rows that are handed over in a few milliseconds
 AT_ONCE = 4096  # rows of one instant
-_BY_ROWS = lp.Output | lp.Select | lp.Project | lp.Sort | lp.Join | lp.SemiJoin | lp.SetOp
+_BY_ROWS = (
+    lp.Output | lp.Select | lp.Project | lp.Sort | lp.Join | lp.MultiJoin | lp.SemiJoin | lp.SetOp
+)
 
 
 @dataclass(slots=True)

@@ -100,6 +100,18 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class MultiJoin:
+    """Inner join of three inputs or more, in one operator: the planner makes it of Joins.  `keys`:
+    equalities of one expression of each input, over its own schema, all of one type; at least one.
+    `residual` over the inputs' columns one after the other, which are the schema."""
+
+    inputs: tuple[Node, ...]
+    keys: tuple[tuple[Expr, ...], ...]
+    residual: Expr | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class JoinNRR:
     """Join with a non-retroactive relation, read as of each stream row's ts.  `kind` inner or left;
     keys and residual as for Join (the table is the right side)."""
@@ -236,8 +248,8 @@ class Output:
 
 
 Node = (
-    StreamScan | TableScan | Values | Window | Select | Project | Join | JoinNRR | SemiJoin | Union
-    | SetOp
+    StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
+    | SemiJoin | Union | SetOp
     | Distinct | GroupBy | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
@@ -249,7 +261,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
         case Join() | SemiJoin() | SetOp():
             return (node.left, node.right)
-        case Union():
+        case Union() | MultiJoin():
             return node.inputs
         case _:
             return (node.child,)
@@ -264,10 +276,28 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
             return node
         case Join() | SemiJoin() | SetOp():
             return replace(node, left=new[0], right=new[1])
-        case Union():
+        case Union() | MultiJoin():
             return replace(node, inputs=new)
         case _:
             return replace(node, child=new[0])
+
+
+def as_joins(node: MultiJoin) -> Join:
+    """The same as Joins of two, from the first input on."""
+    made = node.inputs[0]
+    for k, right in enumerate(node.inputs[1:], 1):
+        keys = tuple((same[0], same[k]) for same in node.keys)
+        residual = node.residual if k == len(node.inputs) - 1 else None
+        made = Join(made, right, "inner", keys, residual, made.schema + right.schema)
+    assert isinstance(made, Join)
+    return made
+
+
+def binary(node: Node) -> Node:
+    """The plan with Joins of two instead of any MultiJoin."""
+    new = tuple(map(binary, children(node)))
+    made = node if all(map(lambda a, b: a is b, new, children(node))) else with_children(node, new)
+    return as_joins(made) if isinstance(made, MultiJoin) else made
 
 
 def nodes_of(node: Node) -> Iterator[Node]:

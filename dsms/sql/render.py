@@ -22,6 +22,7 @@ from dsms.sql.logical import (
     GroupBy,
     Join,
     JoinNRR,
+    MultiJoin,
     Node,
     Output,
     Project,
@@ -34,6 +35,7 @@ from dsms.sql.logical import (
     Union,
     Values,
     Window,
+    as_joins,
     children,
 )
 from dsms.sql.render_block import Block, Stage, all_of, with_output
@@ -122,6 +124,8 @@ class _Renderer:
                 return replace(block, items=items, stage=Stage.PROJECT)
             case Join() | JoinNRR():
                 return self._join(node)
+            case MultiJoin():
+                return self._join(as_joins(node))
             case SemiJoin():
                 return self._semi_join(node)
             case GroupBy():

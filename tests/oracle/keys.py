@@ -63,6 +63,8 @@ def blank(node: lp.Node) -> Key:
             return numbered(first_leaf(node), PAD)
         case lp.Join():
             return merged(blank(node.left), blank(node.right))
+        case lp.MultiJoin():
+            return blank(lp.as_joins(node))
         case lp.JoinNRR():
             return merged(blank(node.child), blank(node.table))
         case lp.Union():

@@ -44,7 +44,9 @@ class Oracle:
         ages: Mapping[str, int] | None = None,
     ) -> None:
         tables, ages = tables or {}, ages or {}
-        self.output = output
+        plain = lp.binary(output)
+        assert isinstance(plain, lp.Output)
+        self.output = output = plain
         self.kind = (
             output.kind
             if output.explicit

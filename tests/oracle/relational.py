@@ -101,6 +101,8 @@ class Evaluator:
                 return _BINARY[type(node)](
                     node, self.at(node.left, step), self.at(node.right, step)
                 )
+            case lp.MultiJoin():
+                raise AssertionError("the oracle has made joins of two of it")
             case _:
                 return _UNARY[type(node)](node, self.at(node.child, step))
 

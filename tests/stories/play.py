@@ -62,6 +62,7 @@ def some_ways(seed: int = 0) -> list[Way]:
     forced = {
         '"distinct"': random.choice(("auto", "input-storing", "delta-star", "counting")),
         "negation": random.choice(("auto", "up", "down")),
+        "joins": random.choice(("auto", "tree", "pipeline", "pipeline")),
         "partitions": str(random.choice((1, 3, 50))),
     }
     return [
@@ -74,8 +75,8 @@ def some_ways(seed: int = 0) -> list[Way]:
             tuple((k, f"'{v}'" if "-" in v else v) for k, v in forced.items()),
         ),
         Way("upa", "rows", False),
-        Way("direct", "random", True, seed + 1),
-        Way("nt", "rows"),
+        Way("direct", "random", True, seed + 1, (("joins", "pipeline"),)),
+        Way("nt", "rows", True, 0, (("joins", "pipeline"),)),
         Way("nt", "random", False, seed + 2),
     ]
 

@@ -35,6 +35,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "strategy": ("upa", "direct", "nt"),
     "on_error": ("null", "stop"),
     "negation": ("auto", "up", "down"),
+    "joins": ("auto", "tree", "pipeline"),
     "distinct": ("auto", "input-storing", "delta-star", "counting"),
     "optimize": ("TRUE", "FALSE"),
     "partitions": (),

@@ -21,6 +21,7 @@ from dsms.plan.rules.merge_selections import merge_selections
 from dsms.plan.rules.narrow_exists import narrow_exists
 from dsms.plan.rules.narrow_group import narrow_group
 from dsms.plan.rules.narrow_join import narrow_join
+from dsms.plan.rules.narrow_multi_join import narrow_multi_join
 from dsms.plan.rules.narrow_nrr import narrow_nrr
 from dsms.plan.rules.narrow_select import narrow_select
 from dsms.plan.rules.narrow_semijoin import narrow_semijoin
@@ -30,6 +31,7 @@ from dsms.plan.rules.negation_pull_up import negation_pull_up
 from dsms.plan.rules.negation_push_down import negation_push_down
 from dsms.plan.rules.outer_join_pull_up import outer_join_pull_up
 from dsms.plan.rules.outer_to_inner import outer_to_inner
+from dsms.plan.rules.pipeline_joins import pipeline_joins
 from dsms.plan.rules.reorder_joins import reorder_joins
 from dsms.plan.rules.residual_to_inputs import residual_to_inputs
 from dsms.plan.rules.residual_to_keys import residual_to_keys
@@ -70,12 +72,14 @@ RULES: tuple[Rule, ...] = (
     Rule(merge_projections, "both"),
     Rule(drop_projection, "both"),
     Rule(reorder_joins, "cost"),
+    Rule(pipeline_joins, "cost"),
     Rule(negation_pull_up, "cost"),
     Rule(negation_push_down, "cost"),
     Rule(outer_join_pull_up, "cost"),
     Rule(distinct_push_down, "cost"),
     Rule(distinct_below_semijoin, "cost"),
     Rule(narrow_join, "last"),
+    Rule(narrow_multi_join, "last"),
     Rule(narrow_nrr, "last"),
     Rule(narrow_select, "last"),
     Rule(narrow_window, "last"),

@@ -41,6 +41,12 @@ OPTIONS: dict[str, OptionSpec] = {
         "the form of DISTINCT",
         ("auto", "input-storing", "delta-star", "counting"),
     ),
+    "joins": OptionSpec(
+        ("query",),
+        "word",
+        "joins of two by two, or of many windows at once",
+        ("auto", "tree", "pipeline"),
+    ),
     "result_log": OptionSpec(
         ("query",), "int", "result rows kept for subscribers that resume", least=0
     ),

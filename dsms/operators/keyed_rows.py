@@ -1,0 +1,92 @@
+"""What every join keeps of an input: its live rows and the words of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.pieces import Look
+from dsms.plan.physical import State
+from dsms.sql.types import FOREVER, Schema
+from dsms.state.columns import numpy_valid
+from dsms.state.expiry import Fifo
+from dsms.state.intern import Intern, word
+from dsms.state.live import LiveInput
+
+Keys = Callable[[Sequence[pa.Array], int], pa.Array]
+
+
+@dataclass(slots=True)
+class KeyedRows:
+    """One input of a join.
+
+    `keys`: a callable per key column; a key is its own 8 bytes where it fits, else an interned code
+    (`intern` is shared by all inputs so that codes agree)."""
+
+    schema: Schema
+    width: int
+    state: State
+    strict: bool
+    keys: Sequence[Keys]
+    intern: Intern | None
+    rows: LiveInput = field(init=False)
+    purged: int = -(2**62)
+
+    def __post_init__(self) -> None:
+        self.rows = LiveInput(self.schema, self.width, self.state, self.strict)
+
+    @property
+    def fifo(self) -> bool:
+        return isinstance(self.rows.expiry, Fifo)
+
+    @property
+    def oldest(self) -> int:
+        """The first slot that may be alive (FIFO sides only)."""
+        return self.rows.expiry.head if isinstance(self.rows.expiry, Fifo) else 0
+
+    def words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
+        """Of n rows: (a word for each key, whether none of its columns is NULL)."""
+        if not self.keys:
+            return np.zeros(n, np.int64), np.ones(n, np.bool_)
+        values = [k(cols, n) for k in self.keys]
+        ok = np.ones(n, np.bool_)
+        for v in values:
+            valid = numpy_valid(v)
+            if valid is not None:
+                ok &= valid
+        if self.intern is not None:
+            return self.intern.codes(values, n, look), ok
+        words = word(values[0])
+        assert words is not None
+        return words, ok
+
+    def settle(self, upto: int) -> np.ndarray | None:
+        """Drop what has expired, but not more often than every twentieth of a lifetime (lazy
+        expiry, §3.6.1).
+
+        The new slot of each old one, if slots were renumbered: the chains must be made anew."""
+        store = self.rows.store
+        span = (
+            int(store.exp.view[0] - max(store.ts.view[0], 0))
+            if len(store) and store.exp.view[0] != FOREVER
+            else 0
+        )
+        if upto - self.purged < span // 20:
+            return None
+        self.purged = upto
+        due = self.rows.expiry.due(np.array([upto], np.int64))
+        if len(due):
+            store.bury(due)
+            if self.rows.index is not None:
+                self.rows.index.remove([v.view for v in store.ids], due)
+        return self.rows.settle()
+
+
+def shared_codes(first: Sequence[pa.DataType]) -> Intern | None:
+    """What turns the keys of all inputs into words, given the types of one input's; None where a
+    key is a word by itself."""
+    own = len(first) == 1 and word(pa.array([], first[0])) is not None
+    return None if own or not first else Intern(len(first))

@@ -1,0 +1,268 @@
+"""Join of three windows or more on equal keys, inner, inputs of any pattern; nothing but their rows
+is kept.
+
+Input    Each keeps its live rows.  A new row looks into all others, in the order that the planner
+         has chosen, and then joins its own.
+Lifetime That of a tree of joins of two: born with the youngest part, dead with the first.
+Eager    Algorithm 2 of Golab 2006, §5.2.1, where all deaths are announced; else Algorithm 3: rows
+         that have expired are passed over, and dropped at leisure.  A deletion looks like an
+         insertion, and takes results back.
+Lazy     Rows of one input that come at one instant with one key look once.  Below a SLIDE without
+         restore the rows of a whole period do (`LazyOp` puts them there): that is Algorithm 4,
+         where rows that are dead by then never come here; with restore, where each row has its own
+         instant, results are those of Algorithm 5 with max ts < min exp over all parts (as printed
+         it loses results, and has others that never were).
+Levels   All inputs are equal in the key, so the matches in one window do not depend on those in
+         another: each window is searched once for a row, not once for each partial result, and the
+         results are the product of what was found.
+State    Rows by input, their keys chained per hash, youngest first, in one arena.
+Cost     O(windows + matches) a row.
+Output   In pieces of about PART results; the product of one row may be cut.  More than `most` at
+         one instant are refused (DS631).
+Twin     the tree of joins (WITH (joins = tree)); tests/oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.base import Builds
+from dsms.operators.basic import filter_batch
+from dsms.operators.join import PART
+from dsms.operators.keyed_rows import KeyedRows, shared_codes
+from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged, multi_join
+from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants
+from dsms.plan.identity import width
+from dsms.plan.join_order import probing
+from dsms.plan.physical import Phys
+from dsms.sql import logical as lp
+from dsms.sql.types import FOREVER
+from dsms.state.batch import Batch, empty_batch
+from dsms.state.live import Events
+
+LEAST = 64  # places of an input in the arena
+
+
+@dataclass(slots=True)
+class Arena:
+    """Keys, links and ends of life of the rows of n inputs, each input in a stretch of its own, and
+    the chains (`multi_join_kernels`).
+
+    offset  int64[n + 1]: where the stretches begin;  used: places in use
+    old     int64[n]: slots before which no row of a FIFO input is alive"""
+
+    n: int
+    rows: np.ndarray = field(init=False)
+    offset: np.ndarray = field(init=False)
+    used: np.ndarray = field(init=False)
+    old: np.ndarray = field(init=False)
+    head: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.offset = np.arange(self.n + 1, dtype=np.int64) * LEAST
+        self.rows = np.empty((self.n * LEAST, 3), np.int64)
+        self.used, self.old = np.zeros(self.n, np.int64), np.zeros(self.n, np.int64)
+        self.head = np.full((LEAST, self.n), -1, np.int64)
+
+    def of(self, i: int) -> np.ndarray:
+        """The rows of an input, int64[used, 3]; not a copy."""
+        return self.rows[self.offset[i] : self.offset[i] + self.used[i]]
+
+    def reserve(self, more: Sequence[int]) -> None:
+        """Make room for so many more rows of each input.  All that are there must be chained."""
+        need = self.used + np.array(more, np.int64)
+        if (need > np.diff(self.offset)).any():
+            self._move(np.where(need > np.diff(self.offset), 2 * need, np.diff(self.offset)))
+        if need.max() > len(self.head):
+            size = len(self.head)
+            while size < 2 * need.max():
+                size *= 2
+            self.head = np.full((size, self.n), -1, np.int64)
+            for i in range(self.n):
+                self._chain(i)
+
+    def _move(self, room: np.ndarray) -> None:
+        """Give each input a stretch of that length."""
+        offset = np.append(0, np.cumsum(room)).astype(np.int64)
+        rows = np.empty((offset[-1], 3), np.int64)
+        for i in range(self.n):
+            rows[offset[i] : offset[i] + self.used[i]] = self.of(i)
+        self.rows, self.offset = rows, offset
+
+    def add(self, i: int, words: np.ndarray, ok: np.ndarray, exp: np.ndarray) -> None:
+        """Rows of an input, not chained yet."""
+        self.used[i] += len(words)
+        new = self.of(i)[self.used[i] - len(words) :]
+        new[:, KEY] = words
+        new[:, END] = np.where(ok, exp, GONE)
+
+    def renumber(self, i: int, where: np.ndarray) -> None:
+        """Its slots are others now: the new one of each old one, or -1."""
+        kept = np.flatnonzero(where >= 0)
+        rows = self.of(i)[kept]
+        self.used[i], self.old[i] = len(kept), 0
+        self.of(i)[:] = rows
+        self.head[:, i] = -1
+        self._chain(i)
+        if 8 * self.used.sum() < len(self.rows) - 8 * self.n * LEAST:
+            self._move(np.maximum(LEAST, 2 * self.used))
+
+    def _chain(self, i: int) -> None:
+        chain_rows(self.head, self.rows, self.offset, i, np.arange(self.used[i]))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.rows.nbytes + self.head.nbytes)
+
+
+@dataclass(slots=True)
+class MultiJoinOp(InPieces):
+    """Inner join of many inputs.  `residual(cols, n)` answers which candidates match (None: all).
+
+    order  int64[n, n - 1]: the inputs that a row of each input looks into, one after the other
+    most   results at one instant, at most"""
+
+    inputs: list[KeyedRows]
+    order: np.ndarray
+    residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
+    most: int = 1 << 22
+    arena: Arena = field(init=False)
+    nothing: Batch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.arena = Arena(len(self.inputs))
+        schema = tuple(f for side in self.inputs for f in side.schema)
+        self.nothing = empty_batch(schema, sum(side.width for side in self.inputs))
+
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        if any(len(rows) for rows in inputs):
+            self.arena.reserve([len(rows) for rows in inputs])
+            fresh = self.arena.used.copy()
+            told = [self._arrive(i, rows, look) for i, rows in enumerate(inputs)]
+            parts = self._parts(*self._events(inputs, told), fresh, upto, look)
+            yield from by_instants(parts, self.most)
+            for side, rows, spoken in zip(self.inputs, inputs, told, strict=True):
+                if rows.sign is not None:
+                    side.rows.store.bury(spoken[(rows.sign < 0) & (spoken >= 0)])
+        else:
+            yield self.nothing, upto
+        for i, side in enumerate(self.inputs):
+            where = side.settle(upto)
+            if where is not None:
+                self.arena.renumber(i, where)
+        self._purge()
+
+    def _arrive(self, i: int, rows: Batch, look: Look) -> np.ndarray:
+        """Store an input's insertions; the slot that each of its rows speaks of (-1: unknown)."""
+        side = self.inputs[i]
+        slots, spoken = side.rows.arrive(rows)
+        born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
+        self.arena.add(i, *side.words(born.cols, len(slots), look), born.exps())
+        return spoken
+
+    def _events(
+        self, inputs: Sequence[Batch], told: Sequence[np.ndarray]
+    ) -> tuple[Events, np.ndarray]:
+        """What happens, in order, and to which input.  Rows that come to one input at one instant
+        stand by key, so that they look together."""
+        first = np.append(0, np.cumsum([len(rows) for rows in inputs])).astype(np.int64)
+        side = np.repeat(np.arange(len(inputs)), np.diff(first))
+        when = np.concatenate([rows.ts for rows in inputs])
+        sign = np.concatenate([rows.signs() for rows in inputs]).astype(np.int64)
+        slot = np.concatenate(told)
+        by = merged(when, sign, first) if len(when) > np.diff(first).max() else np.arange(len(when))
+        by = by[slot[by] >= 0]
+        when, sign, side, slot = when[by], sign[by], side[by], slot[by]
+        begins = (np.diff(when) != 0) | (np.diff(sign) != 0) | (np.diff(side) != 0)
+        if not begins.all():
+            keys = self.arena.rows[self.arena.offset[side] + slot, KEY]
+            by = np.lexsort((keys, np.append(0, np.cumsum(begins))))
+            slot = slot[by]
+        return Events(when, sign, slot), side
+
+    def _parts(
+        self, events: Events, side: np.ndarray, fresh: np.ndarray, upto: int, look: Look
+    ) -> Iterator[ResultPart]:
+        """The results, about PART at a time."""
+        arena, at = self.arena, np.zeros(2, np.int64)
+        fifo = np.array([s.fifo and not s.strict for s in self.inputs])
+        while True:
+            look()
+            slots, turn = multi_join(
+                *(arena.head, arena.rows, arena.offset, arena.old, fresh, fifo, self.order, at),
+                PART,
+                *(events.at, events.sign, side, events.slot),
+            )
+            out = self._results(slots, events.at[turn], events.sign[turn])
+            done, within = int(at[0]), at[1] > 0
+            if done == len(events):
+                yield out, upto, True
+                return
+            last = int(events.at[done if within else done - 1])
+            yield out, last, not within and int(events.at[done]) > last
+
+    def _results(self, slots: np.ndarray, ts: np.ndarray, sign: np.ndarray) -> Batch:
+        """Those results, of the slots of their parts, int64[results, n]."""
+        if not len(slots):
+            return self.nothing
+        parts = [
+            (s.rows.store, np.ascontiguousarray(slots[:, i])) for i, s in enumerate(self.inputs)
+        ]
+        exp = np.minimum.reduce([store.exp.view[at] for store, at in parts])
+        life = None
+        if any(store.life is not None for store, _ in parts):
+            life = np.minimum.reduce([(store.life or store.exp).view[at] for store, at in parts])
+        strict = any(s.strict for s in self.inputs)
+        out = Batch(
+            ts,
+            exp,
+            sign.astype(np.int8) if strict else None,
+            tuple(v.view[at] for store, at in parts for v in store.ids),
+            tuple(column for store, at in parts for column in store.columns(at)),
+            life,
+        )
+        return (
+            out if self.residual is None else filter_batch(out, self.residual(out.cols, len(out)))
+        )
+
+    def _purge(self) -> None:
+        intern = self.inputs[0].intern
+        if intern is None or not intern.wants_purge(self.live()):
+            return
+        used = np.zeros(intern.capacity, np.bool_)
+        for i, side in enumerate(self.inputs):
+            used[self.arena.of(i)[side.rows.store.alive.view, KEY]] = True
+        intern.purge(used)
+
+    def live(self) -> int:
+        return sum(side.rows.store.live for side in self.inputs)
+
+    def nbytes(self) -> int:
+        return sum(side.rows.nbytes for side in self.inputs) + self.arena.nbytes
+
+    def next_due(self) -> int:
+        return FOREVER
+
+
+def multi_join_op(builder: Builds, phys: Phys, node: lp.MultiJoin) -> MultiJoinOp:
+    """The join of a node's inputs, in the order of its plan."""
+    assert phys.order is not None
+    codes = shared_codes([same[0].type.arrow for same in node.keys])
+    inputs = [
+        KeyedRows(
+            child.node.schema,
+            width(child.node),
+            phys.state(k),
+            child.strict,
+            [builder.expr(same[k]) for same in node.keys],
+            codes,
+        )
+        for k, child in enumerate(phys.children)
+    ]
+    order = [probing(phys.order.order, k) for k in range(len(inputs))]
+    matches = None if node.residual is None else builder.predicate(node.residual)
+    return MultiJoinOp(inputs, np.array(order, np.int64), matches, builder.step_rows)

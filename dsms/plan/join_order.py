@@ -1,0 +1,127 @@
+"""The order in which a MultiJoin looks into its windows (Golab 2006, §5.2.1, §5.3).
+
+One global order stands for all: a row that came with input i is compared with the others in that
+order, i left out (Table 5.2).  What it costs to look into a window depends on which windows have
+been looked into before, not on their order among each other.  So the cheapest order, and the next,
+are found over sets of windows, without going through all n! of them.
+
+Two models of what that costs:
+
+`nested`     comparisons per unit of time as in §5.3.1: C_j / b_j for each partial result so far
+`pipelined`  our operator finds the rows of a key in each window once for a new row and then
+             combines them: so a window costs once, and nothing if one before it had none
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dsms.plan.physical import JoinOrder
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedWindow:
+    """An input, in the symbols of Table 5.1.
+
+    rate      λ, rows per unit of time;  size: C = λ·T, rows alive
+    distinct  v, values of the common attribute;  buckets: b, of its hash table"""
+
+    rate: float
+    size: float
+    distinct: float
+    buckets: float = 1.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What it costs to look into windows; sets of windows are bit sets."""
+
+    windows: Sequence[JoinedWindow]
+
+    def step(self, before: int, j: int) -> float:
+        """Per unit of time, to look into window j from all others, those `before` having been
+        looked into."""
+        others = (i for i in range(len(self.windows)) if i != j)
+        return sum(self.look(i, before & ~(1 << i), j) for i in others)
+
+    def look(self, i: int, before: int, j: int) -> float:
+        """... from new rows of input i alone."""
+        raise NotImplementedError
+
+    def total(self, order: Sequence[int]) -> float:
+        """Of a global order."""
+        before, cost = 0, 0.0
+        for j in order:
+            cost += self.step(before, j)
+            before |= 1 << j
+        return cost
+
+    def best(self) -> JoinOrder:
+        """The cheapest order and the next; of equals the one that keeps the inputs as they are."""
+        n = len(self.windows)
+        found: dict[int, list[tuple[float, tuple[int, ...]]]] = {0: [(0.0, ())]}
+        for done in range(1, 1 << n):
+            ways = [
+                (cost + step, (*order, j))
+                for j in range(n)
+                if done >> j & 1
+                for step in (self.step(done & ~(1 << j), j),)
+                for cost, order in found[done & ~(1 << j)]
+            ]
+            found[done] = sorted(ways)[:2]
+        (cost, first), (other, second) = found[(1 << n) - 1]
+        return JoinOrder(first, cost, second, other)
+
+
+class Nested(Costs):
+    """X_i of §5.3.1: λ_i times, for each partial result so far, C_j / b_j comparisons."""
+
+    def look(self, i: int, before: int, j: int) -> float:
+        new, window = self.windows[i], self.windows[j]
+        return new.rate * self._partial(i, before) * window.size / window.buckets
+
+    def _partial(self, i: int, before: int) -> float:
+        """Results that a row of i has with the windows `before`: each divides by the larger number
+        of values, and the smaller one is left."""
+        results, values = 1.0, self.windows[i].distinct
+        for k, window in enumerate(self.windows):
+            if before >> k & 1:
+                results *= window.size / max(values, window.distinct)
+                values = min(values, window.distinct)
+        return results
+
+
+class Pipelined(Costs):
+    """Our operator: a row's key is looked for in each window once, until one has no row of it."""
+
+    def look(self, i: int, before: int, j: int) -> float:
+        new, window = self.windows[i], self.windows[j]
+        found = window.size / max(new.distinct, window.distinct)
+        return new.rate * self._reached(i, before) * (1 + found)
+
+    def _reached(self, i: int, before: int) -> float:
+        """Share of the rows of i that have partners in all windows `before`: the value is among
+        theirs, and a row of it is there."""
+        values, there = self.windows[i].distinct, 1.0
+        least = values
+        for k, window in enumerate(self.windows):
+            if before >> k & 1:
+                least = min(least, window.distinct)
+                there *= self._filled[k]
+        return least / values * there
+
+    @cached_property
+    def _filled(self) -> list[float]:
+        """Share of each window's values of which it has a row."""
+        return [-math.expm1(-w.size / w.distinct) for w in self.windows]
+
+
+Model = Callable[[Sequence[JoinedWindow]], Costs]
+
+
+def probing(order: Sequence[int], i: int) -> tuple[int, ...]:
+    """The order that new rows of input i follow (Table 5.2)."""
+    return tuple(j for j in order if j != i)
