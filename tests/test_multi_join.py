@@ -87,9 +87,11 @@ def test_the_kernel_makes_each_combination_once(n: int, enough: int) -> None:
     at, found = np.zeros(2, np.int64), []
     while at[0] < len(by):
         given = (arena.head, arena.rows, arena.offset, arena.old, np.zeros(n, np.int64))
-        slots, turn = kernels.multi_join(*given, np.ones(n, np.bool_), order, at, enough, *events)
-        assert len(slots) <= enough
-        parts = [[lives[i][s] for i, s in enumerate(row)] for row in slots]
-        assert [max(p[0] for p in row) for row in parts] == when[by][turn].tolist()
-        found += [tuple(row) for row in slots.tolist()]
+        made, _ = kernels.multi_join(*given, np.ones(n, np.bool_), order, at, enough, *events)
+        *slots, exp, ts = made.tolist()
+        assert len(ts) <= enough
+        for row, end, born in zip(zip(*slots, strict=True), exp, ts, strict=True):
+            parts = [lives[i][s] for i, s in enumerate(row)]
+            assert (born, end) == (max(p[0] for p in parts), min(p[1] for p in parts))
+            found.append(row)
     assert sorted(found) == every(lives)

@@ -401,15 +401,6 @@ def test_tables_are_joined_beside() -> None:
     assert f"MultiJoin s.a = t.a = u.a (Join s.a = r.a ({SW}, Table r), {TW}" in shape(found)
 
 
-def test_a_tree_of_few_results_may_be_an_input() -> None:
-    """Which sub-results are worth keeping (§9.2)."""
-    v = win(replace(p.stream("v", a=INT, b=INT, c=STRING), leaf=5))
-    rates = {"s": 0.5, "t": 0.5, "u": 100.0, "v": 100.0}
-    stats = Statistics(rates, distinct={(n, 0): 5.0 for n in "stuv"})
-    found = piped(p.join(three((0, 3), (0, 6)), v, "a"), stats)
-    assert shape(found).startswith(f"MultiJoin s.a = u.a = v.a (Join s.a = t.a ({SW}, {TW}), {UW}")
-
-
 def test_a_query_can_say_how_it_joins() -> None:
     node = p.output(three((0, 3), (0, 6)), "rstream")
     for stats in (MANY_RESULTS, few("stu")):

@@ -72,15 +72,15 @@ def test_loading_stops_when_it_is_told_to(monkeypatch):
 KEEP = """
 import numpy as np
 from dsms import kernel_cache, kernel_folder
-from dsms.operators.join_kernels import _reverse
+from dsms.operators.join_kernels import turned
 kept = kernel_cache.kept()
 if kept is None:
-    _reverse(np.arange(3), 0, 3)
+    turned(np.arange(3), 0, 3)
     kernel_cache.keep(kernel_cache.made())
 else:
     kernel_cache.load(kept)
-print(kept is not None, sum(_reverse.stats.cache_hits.values()), len(_reverse.signatures))
-print(_reverse.stats.cache_path)
+print(kept is not None, sum(turned.stats.cache_hits.values()), len(turned.signatures))
+print(turned.stats.cache_path)
 print(kernel_folder.complaint())
 """
 

@@ -46,7 +46,7 @@ def grown(a):
 
 
 @njit(cache=True, nogil=True)
-def _reverse(a, start, stop):
+def turned(a, start, stop):
     stop -= 1
     while start < stop:
         a[start], a[stop] = a[stop], a[start]
@@ -97,7 +97,7 @@ def join_fifo(
                         found += 1
                     s = b_node[s, 1]
                 if found > start + 1:
-                    _reverse(out_b, start, found)
+                    turned(out_b, start, found)
                 a_node[i, 1] = head[bucket, 0]
                 head[bucket, 0] = i
             i += 1
@@ -117,7 +117,7 @@ def join_fifo(
                         found += 1
                     s = a_node[s, 1]
                 if found > start + 1:
-                    _reverse(out_a, start, found)
+                    turned(out_a, start, found)
                 b_node[j, 1] = head[bucket, 1]
                 head[bucket, 1] = j
             j += 1
@@ -246,8 +246,8 @@ def join_signed(
             at[5] = 1
             break
         if found > start + 1:
-            _reverse(out_a, start, found)
-            _reverse(out_b, start, found)
+            turned(out_a, start, found)
+            turned(out_b, start, found)
         if sign < 0:
             if left:
                 a_alive[row] = False

@@ -192,12 +192,12 @@ class MultiJoinOp(InPieces):
         fifo = np.array([s.fifo and not s.strict for s in self.inputs])
         while True:
             look()
-            slots, turn = multi_join(
+            found, signs = multi_join(
                 *(arena.head, arena.rows, arena.offset, arena.old, fresh, fifo, self.order, at),
                 PART,
                 *(events.at, events.sign, side, events.slot),
             )
-            out = self._results(slots, events.at[turn], events.sign[turn])
+            out = self._results(found, signs)
             done, within = int(at[0]), at[1] > 0
             if done == len(events):
                 yield out, upto, True
@@ -205,22 +205,19 @@ class MultiJoinOp(InPieces):
             last = int(events.at[done if within else done - 1])
             yield out, last, not within and int(events.at[done]) > last
 
-    def _results(self, slots: np.ndarray, ts: np.ndarray, sign: np.ndarray) -> Batch:
-        """Those results, of the slots of their parts, int64[results, n]."""
-        if not len(slots):
+    def _results(self, found: np.ndarray, signs: np.ndarray) -> Batch:
+        """Those results: int64[n + 2, results] of slots of their parts, ends of life, instants."""
+        if not len(signs):
             return self.nothing
-        parts = [
-            (s.rows.store, np.ascontiguousarray(slots[:, i])) for i, s in enumerate(self.inputs)
-        ]
-        exp = np.minimum.reduce([store.exp.view[at] for store, at in parts])
+        *slots, exp, ts = found
+        parts = [(side.rows.store, at) for side, at in zip(self.inputs, slots, strict=True)]
         life = None
         if any(store.life is not None for store, _ in parts):
             life = np.minimum.reduce([(store.life or store.exp).view[at] for store, at in parts])
-        strict = any(s.strict for s in self.inputs)
         out = Batch(
             ts,
             exp,
-            sign.astype(np.int8) if strict else None,
+            signs if any(side.strict for side in self.inputs) else None,
             tuple(v.view[at] for store, at in parts for v in store.ids),
             tuple(column for store, at in parts for column in store.columns(at)),
             life,

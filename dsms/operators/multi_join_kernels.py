@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dsms.operators.join_kernels import bucket_of, grown
+from dsms.operators.join_kernels import bucket_of, grown, turned
 
 KEY, NEXT, END = 0, 1, 2
 GONE = np.iinfo(np.int64).min
@@ -52,10 +52,61 @@ def merged(when, sign, first):
 
 
 @njit(cache=True, nogil=True)
-def _wider(a):
-    out = np.empty((2 * len(a), a.shape[1]), np.int64)
-    out[: len(a)] = a
+def _wider(a, cap):
+    out = np.empty((len(a), cap), np.int64)
+    out[:, : a.shape[1]] = a
     return out
+
+
+@njit(cache=True, nogil=True)
+def _listed(lists, size, head, arena, offset, old, j, key, now):
+    """Append the live rows of input j with that key, oldest first: (lists, their number)."""
+    start = size
+    s = head[bucket_of(key, np.uint64(len(head) - 1)), j]
+    while s >= old[j]:
+        row = offset[j] + s
+        if arena[row, KEY] == key and arena[row, END] > now:
+            if size == len(lists):
+                lists = grown(lists)
+            lists[size] = s
+            size += 1
+        s = arena[row, NEXT]
+    turned(lists, start, size)
+    return lists, size
+
+
+@njit(cache=True, nogil=True)
+def _product(out, found, stop, lists, begin, count, done, arena, offset):
+    """Combinations [done, done + stop - found) of the lists, in order, into columns [found, stop)
+    of `out`: slots, then the end of the shortest life."""
+    n = len(count)
+    pick, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    for j in range(n - 1, -1, -1):
+        pick[j] = done % count[j]
+        done //= count[j]
+    level = 0
+    while True:
+        for j in range(level, n - 1):  # what has changed in front of the last list
+            s = lists[begin[j] + pick[j]]
+            end = arena[offset[j] + s, END]
+            ends[j] = end if j == 0 else min(ends[j - 1], end)
+        before = n - 1
+        run = min(count[before] - pick[before], stop - found)
+        for j in range(before):
+            out[j, found : found + run] = lists[begin[j] + pick[j]]
+        for k in range(run):
+            s = lists[begin[before] + pick[before] + k]
+            out[before, found + k] = s
+            out[n, found + k] = min(ends[before - 1], arena[offset[before] + s, END])
+        found += run
+        if found == stop:
+            return
+        pick[before] = 0
+        level = before - 1
+        while pick[level] + 1 == count[level]:
+            pick[level] = 0
+            level -= 1
+        pick[level] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -71,23 +122,20 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
              afterwards, where to go on; the work ends with `enough` results
 
     For each level the live rows of the key are listed; the first level without any ends it.  The
-    results are the product of the lists and the group.  Answers the slots of each result's parts,
-    int64[results, n], and its event."""
+    results are the product of the lists and the group, in order of the parts' slots.  Answers
+    int64[n + 2, results]: the slots of the parts, the end of life, the instant; and int8[results]:
+    the sign."""
     n = len(offset) - 1
     event, done = at[0], at[1]
-    cap = min(2 * (len(when) - event), enough) + 64
-    out, turn = np.empty((cap, n), np.int64), np.empty(cap, np.int64)
-    lists, starts, pick = (
-        np.empty(256, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )
+    out = np.empty((n + 2, min(2 * (len(when) - event), enough) + 64), np.int64)
+    signs = np.empty(out.shape[1], np.int8)
+    lists = np.empty(256, np.int64)
+    begin, count = np.empty(n, np.int64), np.empty(n, np.int64)
     found = 0
     mask = np.uint64(len(head) - 1)
     while event < len(when) and found < enough:
         i, now, row = side[event], when[event], offset[side[event]] + slot[event]
         key, known = arena[row, KEY], arena[row, END] != GONE
-        bucket = bucket_of(key, mask)
         last = event + 1
         while (
             last < len(when)
@@ -98,53 +146,34 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
             and (arena[offset[i] + slot[last], END] != GONE) == known
         ):
             last += 1
-        total = last - event if known else 0
-        size = 0
+        total, size = (last - event if known else 0), 0
         for level in range(n - 1):
             if total == 0:
                 break
             j = order[i, level]
-            starts[level] = size
             if fifo[j]:
                 while old[j] < fresh[j] and arena[offset[j] + old[j], END] <= now:
                     old[j] += 1
-            s = head[bucket, j]
-            while s >= old[j]:
-                row = offset[j] + s
-                if arena[row, KEY] == key and arena[row, END] > now:
-                    if size == len(lists):
-                        lists = grown(lists)
-                    lists[size] = s
-                    size += 1
-                s = arena[row, NEXT]
-            count = size - starts[level]
-            total = 0 if count == 0 else (total * count if total < MANY // count else MANY)
-        starts[n - 1] = size
+            begin[j] = size
+            lists, size = _listed(lists, size, head, arena, offset, old, j, key, now)
+            count[j] = size - begin[j]
+            total = 0 if count[j] == 0 else (total * count[j] if total < MANY // count[j] else MANY)
         if total > done:
-            rest = done
-            for level in range(n - 2, -1, -1):
-                count = starts[level + 1] - starts[level]
-                pick[level] = rest % count
-                rest //= count
-            member = event + rest
-            stop = min(total - done, enough - found)
-            while found + stop > len(out):
-                out, turn = _wider(out), grown(turn)
-            for r in range(found, found + stop):
-                out[r, i], turn[r] = slot[member], event
-                for level in range(n - 1):
-                    out[r, order[i, level]] = lists[starts[level] + pick[level]]
-                level = n - 2
-                while level >= 0:
-                    pick[level] += 1
-                    if pick[level] < starts[level + 1] - starts[level]:
-                        break
-                    pick[level] = 0
-                    level -= 1
-                if level < 0:
-                    member += 1
-            found += stop
-            done += stop
+            begin[i], count[i] = size, last - event
+            while size + last - event > len(lists):
+                lists = grown(lists)
+            lists[size : size + last - event] = slot[event:last]
+            stop = found + min(total - done, enough - found)
+            if stop > out.shape[1]:
+                out = _wider(out, max(stop, 2 * out.shape[1]))
+                more = np.empty(out.shape[1], np.int8)
+                more[:found] = signs[:found]
+                signs = more
+            _product(out, found, stop, lists, begin, count, done, arena, offset)
+            out[n + 1, found:stop] = now
+            signs[found:stop] = sign[event]
+            done += stop - found
+            found = stop
             if done < total:
                 break
         for e in range(event, last):
@@ -154,8 +183,9 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
                 continue
             fresh[i] = slot[e] + 1
             if known:
+                bucket = bucket_of(key, mask)
                 arena[row, NEXT] = head[bucket, i]
                 head[bucket, i] = slot[e]
         event, done = last, 0
     at[0], at[1] = event, done
-    return out[:found], turn[:found]
+    return out[:, :found], signs[:found]
