@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsms.commands.slices import finished
+from dsms.operators.pieces import finished
 from dsms.tables.changes import Change
 from dsms.tables.versioned import Evaluator, VersionedTable
 
