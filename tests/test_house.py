@@ -13,7 +13,6 @@ MOST = 400  # lines of a file
 # Files that may have more, and why.
 LONG: dict[str, str] = {
     "clients/dsms_client/aio.py": "the client's face: one short method for each thing that it does",
-    "dsms/engine.py": "the engine's face: one short method for each thing that can be asked of it",
     "dsms/storage/journal.py": "writing and reading share its chains, tails and logs",
     "server/dsms_server/session.py": "the bytes of one peer, in and out, share their brakes",
 }

@@ -116,8 +116,12 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.frames": WORK,  # frames that wait together
     "dsms.listening": {"dsms.api", "dsms.errors"},  # changes handed to functions and tasks
+    "dsms.taking": WORK  # rows and time in
+    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
+    "dsms.hosting": WORK  # for a server
+    | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK
-    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames",
+    | {"dsms.hosting", "dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames",
        "dsms.tabular"},
     "dsms.testing": WORK
     | {"dsms.engine", "dsms.forms", SCALARS, "dsms.lengths", "dsms.tabular"},  # of users' queries

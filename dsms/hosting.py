@@ -1,0 +1,128 @@
+"""The part of the engine for a program that runs it among threads of its own, as a server does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from dsms.commands.quotas import mind_state
+from dsms.commands.show_memory import held
+from dsms.errors import DsmsError, UsageError
+from dsms.reads.archives import ArchiveRunner
+from dsms.sessions import Memory, MemoryLine, Sessions
+from dsms.sql.catalog import StreamDef, TableDef
+from dsms.taking import Taking
+
+if TYPE_CHECKING:
+    from dsms.recovering.face import Recovered
+
+
+class Hosting(Taking):
+    """See `dsms.engine.Engine`."""
+
+    def held(self) -> list[MemoryLine]:
+        """Who holds what part of its memory."""
+        return list(held(self.runtime))
+
+    def give_way(self, size: int) -> int:
+        """Let go of rows that are kept by default until so many bytes are free, or there are none
+        left; how many bytes there were."""
+        return self.runtime.recents.let_go(size)
+
+    def mind_quotas(self) -> dict[str, UsageError]:
+        """Whose streams take no more rows, and why: by their owners' keys (`dsms.commands.quotas`).
+        Stops queries of who has much more than he may."""
+        return mind_state(self.runtime)
+
+    def streams(self) -> list[StreamDef]:
+        """What is declared of each stream."""
+        return list(self.runtime.catalog.streams.values())
+
+    def tables(self) -> list[TableDef]:
+        """What is declared of each table."""
+        return list(self.runtime.catalog.tables.values())
+
+    @property
+    def recovered(self) -> Recovered | None:
+        """How it came back; None: it has no data folder."""
+        return None if self.saver is None else self.saver.recovered
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has a data folder."""
+        return self.runtime.durable is not None
+
+    def stamped_after(self, instant: int) -> dict[str, int]:
+        """The streams on system time whose clock is later than `instant` (µs), by name, and where
+        it stands."""
+        streams = [s for s in self.runtime.inputs.values() if not s.event_time and not s.ended]
+        return {s.definition.name: s.now for s in streams if s.now is not None and s.now > instant}
+
+    def durability(self, stream: str) -> str | None:
+        """That of the stream's rows: sync, interval or none; None: there is no data folder."""
+        durable = self.runtime.durable
+        return None if durable is None else durable.journal.policies.get(self.key_of(stream))
+
+    def log_files(self) -> int:
+        """How many logs it may have open at once: of as many descriptors nobody else should
+        dispose."""
+        durable = self.runtime.durable
+        return 0 if durable is None else durable.journal.open.most()
+
+    def uncommitted(self, durability: str) -> bool:
+        """Whether rows of streams of that durability are not on the disk yet."""
+        durable = self.runtime.durable
+        return durable is not None and durable.journal.pending(durability)
+
+    def commit(self, durability: str | None = None) -> None:
+        """Bring rows of streams of that durability (None: of all) to the disk.  Any thread may call
+        it."""
+        durable = self.runtime.durable
+        if durable is not None:
+            durable.commit(durability)
+
+    def untold(self, query: str) -> DsmsError | None:
+        """Why results of a query may not be told: they come from rows of a `sync` stream that could
+        not be brought to the disk.  Any thread may ask."""
+        durable, entry = self.runtime.durable, self.runtime.queries.get(self.key_of(query))
+        if durable is None or entry is None or not durable.journal.unsynced:
+            return None
+        return durable.journal.untold(entry.name, self.runtime.feeding.sources(entry.reads))
+
+    def check_written(self, stream: str) -> None:
+        """Raise why the stream takes no rows: what was written of it may be lost (DS55x)."""
+        durable = self.runtime.durable
+        if durable is not None:
+            durable.journal.check(self.key_of(stream))
+
+    def seal_with(self, executor: Executor | None) -> None:
+        """The executor that writes closed sub-windows and checkpoints; None: the thread that closes
+        them."""
+        if self.runtime.durable is not None:
+            self.runtime.durable.background = executor
+
+    def archive_with(self, writer: Any = None, runner: ArchiveRunner | None = None) -> None:
+        """The executor that writes landing files, and the runner of archive queries, unless the
+        settings name them."""
+        settings = self.runtime.settings
+        settings.archive_writer = settings.archive_writer if writer is None else writer
+        settings.archive_runner = settings.archive_runner or runner
+
+    def pause_with(self, over: Callable[[], bool]) -> None:
+        """Ask `over` between two steps whether the call has held its thread for long enough
+        (`Settings.pause`)."""
+        self.runtime.settings.pause = over
+
+    def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None:
+        """What statements see of the server that it runs in (`Settings.sessions`,
+        `Settings.memory`)."""
+        self.runtime.settings.sessions, self.runtime.settings.memory = sessions, memory
+
+    def under_way(self) -> str:
+        """The name of the query that has its turn, or had the last one."""
+        return self.turns.at
+
+    def archives_fail(self) -> bool:
+        """Whether some landing file could not be written and is to be tried again."""
+        return any(a.failures and a.flying is None for a in self.runtime.archivings.values())
