@@ -31,6 +31,7 @@ from dsms.rights import Rights
 from dsms.rights.check import check_request
 from dsms.rights.seen import seen
 from dsms.running.conflating import Conflating, check_conflation
+from dsms.running.first_answers import anew, arrive, arriving
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
@@ -181,6 +182,12 @@ class Engine(Hosting):
             on_ready()
         return reader
 
+    def arrives(self, query: str) -> bool:
+        """Where the query of that name is registered anew, bring it a piece nearer to its first
+        answer; False if it is there.  Who can't wait, as `subscribe`, brings it there at once."""
+        keys = anew(self.runtime, [self.key_of(query)])
+        return next(arriving(self.runtime, keys), keys) is None
+
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop reading."""
         self._whole()
@@ -195,6 +202,7 @@ class Engine(Hosting):
 
     def _query(self, name: str) -> Registered:
         key = self.key_of(name)
+        arrive(self.runtime, key)
         running = self.runtime.dispatch.told(key)
         if running is None or key in self.runtime.beginnings:
             names = [q.name for q in self.runtime.catalog.queries.values()]

@@ -6,7 +6,9 @@ to it just before the instant, and the queries are registered there at it."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -18,7 +20,9 @@ import pytest
 from dsms.api import Done
 from dsms.engine import Engine
 from dsms.errors import QueryError, UsageError
+from dsms.running import pipeline
 from dsms.settings import Settings
+from dsms.sharing import stream_group
 from tests.archives import killed
 from tests.effort import sampled
 from tests.stories.play import rows_of, snapshot, taken
@@ -207,6 +211,58 @@ def test_it_is_done_again_after_a_restart(tmp_path: Path, seed: int, checkpointe
     stored = Engine(data)
     assert answers(stored, names) == answers(plain, names)
     killed(stored)
+
+
+def cut_back(engine: Engine, life: Life, names: list[str], between: Callable[[int], None]) -> int:
+    """`set_back`, with something between any two pieces of it; how many there are."""
+    life.play(engine, life.before)
+    life.play(engine, life.ahead)
+    engine.advance(life.to)
+    engine.execute("ALTER STREAM o SET CLOCK TO NOW")
+    slices, n = engine.slices("ALTER STREAM s SET CLOCK TO NOW"), 0
+    for n, statement in enumerate(slices):
+        if statement.result is None:
+            between(n)
+    return n
+
+
+@pytest.mark.parametrize("seed", sampled(range(4), 2))
+def test_rows_and_others_come_while_queries_begin_anew(tmp_path: Path, seed, monkeypatch) -> None:
+    """After any piece: rows, a process that ends, a reader, a statement that names the query."""
+    monkeypatch.setattr(pipeline, "SLICE", 3)
+    monkeypatch.setattr(stream_group, "ENOUGH", 3)
+    life, names = Life(seed, 200 * S), list(QUERIES)
+
+    def run(data: str | None, between: Callable[[Engine, int], None]) -> tuple[Engine, int]:
+        engine = Engine(data)
+        engine.execute(life.declare)
+        register(engine, names)
+        return engine, cut_back(engine, life, names, lambda n: between(engine, n))
+
+    whole, pieces = run(None, lambda engine, n: None)
+    life.play(whole, life.after)
+    expected = answers(whole, names)
+    assert pieces > 10
+    for stop in range(1, pieces, 5):
+        folder, copy = tmp_path / f"db{stop}", tmp_path / f"copy{stop}"
+
+        def between(engine: Engine, n: int, stop=stop, folder=folder, copy=copy) -> None:
+            if n == stop:
+                life.play(engine, life.after)
+                shutil.copytree(folder, copy)
+                name = names[stop % len(names)]
+                if stop % 2:
+                    assert engine.execute(f"SHOW CREATE QUERY {name}")
+                elif name not in STREAMED and "LOOKUP" not in QUERIES[name]:
+                    assert Counter(snapshot(engine.subscribe(name))) == expected[name]
+
+        cut, _ = run(str(folder), between)
+        again = Engine(str(copy))
+        for engine in (cut, again):
+            assert answers(engine, names) == expected
+            for name in numbers(whole, names):
+                assert told(engine, name, 0) == told(whole, name, 0), name
+            killed(engine)
 
 
 def test_windows_by_hand() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
-from dsms.running.beginning import begin
+from dsms.running.beginning import begin, beginning
 from dsms.running.prepare import prepare
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
@@ -199,10 +200,12 @@ def start_query(
     archiving: Archiving | None = None,
     running: RunningQuery | None = None,
     later: bool = False,
+    pieces: bool = False,
 ) -> tuple[str, ...]:
     """Plan, assemble and start; the planner's warnings.  Raises DS610 and forgets the query if it
     is cancelled.  `running`: a continuous one that was planned and assembled; `later`: the synopses
-    that a periodic one shares are filled by who asks."""
+    that a periodic one shares are filled by who asks; `pieces`: a continuous one, that reads
+    streams alone, comes to its first answer in pieces (`Runtime.beginnings`)."""
     if definition.on_lookup:
         return start_lookup(runtime, definition, bound)
     if bound.slide is not None:
@@ -222,6 +225,10 @@ def start_query(
     if cancel is not None:
         running.pipeline.look = cancel.check
     past: tuple[str, ...] = ()
+    if streams and pieces and not running.early:
+        past, filling = beginning(runtime, running)
+        runtime.beginnings[key] = _arriving(runtime, key, filling)
+        return (*running.notes, *past)
     if streams:
         past = begin(runtime, running)
     else:
@@ -243,6 +250,12 @@ def start_query(
     if running.feed is not None:
         runtime.follow()
     return (*running.notes, *past)
+
+
+def _arriving(runtime: Runtime, key: str, filling: Iterator[None]) -> Iterator[None]:
+    yield from filling
+    del runtime.beginnings[key]
+    runtime.parts.joined(key)
 
 
 def start_periodic(

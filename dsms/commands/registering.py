@@ -145,7 +145,7 @@ class Registering:
             return
         try:
             for group in list(runtime.shared.of(query.reads[0])):
-                while _left(runtime, group):
+                while left(runtime, group):
                     yield None
                     if self.cancel is not None:
                         self.cancel.check()
@@ -224,7 +224,7 @@ class _OnePiece(Cancel):
         raise Pause(CANCELLED, "a piece is done")
 
 
-def _left(runtime: Runtime, group: Group) -> bool:
+def left(runtime: Runtime, group: Group) -> bool:
     """Let the group do a piece of what there is for it to do; False if that was the last."""
     try:
         runtime.run_unit(group, _OnePiece())

@@ -8,16 +8,19 @@ instant.  Results that were told stay told, and are numbered on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from dsms.api import Done
 from dsms.commands.anew import bound_again
 from dsms.commands.define import detach, start_query
+from dsms.commands.registering import left
+from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.intake.stream import StreamInput
 from dsms.intake.values import instant_text
+from dsms.running.first_answers import arrive, arriving
 from dsms.running.measure import StreamFigures
 from dsms.running.paused import PausedQuery
 from dsms.running.query import RunningQuery
@@ -47,14 +50,18 @@ def set_clock(
     store: Store,
     statement: ast.AlterStream,
     now: int | None,
-    catalog: Catalog,
-) -> Done:
-    """Set it back; nothing happens where it has not come so far.  `now`: the engine's time;
-    `catalog`: what who asks for it sees.
+    see: Callable[[], Catalog],
+) -> Pieces[Done]:
+    """Set it back; nothing happens where it has not come so far.  `now`: the engine's time; `see`:
+    gives the catalog as who asks for it sees it.
 
+    What queries begin anew with goes into them piece by piece.  Who asks for one meanwhile waits
+    for it (`running.first_answers`); this statement can't be cancelled any more.
     Raises DS401 no such stream, DS417 where it can't be, DS509 NOW before the time is known."""
+    _stream(runtime, statement, see())
+    yield from arriving(runtime)
+    catalog = see()
     key = _stream(runtime, statement, catalog)
-    runtime.begin_all()
     entry, to = runtime.inputs[key], _instant(statement, now)
     name = entry.definition.name
     if not _is_ahead(entry, to):
@@ -66,6 +73,15 @@ def set_clock(
     said = replace(statement, clock=ast.Instant(to))
     store(lambda s: None, "statement", to_sql(said).encode())
     notes = tuple(_moved(runtime, key, to, anew, catalog))
+    keys = [q.home for q in queries]
+    try:
+        yield from arriving(runtime, keys)
+        for group in list(runtime.shared.of(key)):
+            while left(runtime, group):
+                yield None
+    finally:
+        for query in keys:
+            arrive(runtime, query)
     begun = f"; registered anew: {listed(_names(queries, catalog))}" if queries else ""
     was = instant_text(entry.completed + 1)
     return Done(
@@ -180,11 +196,20 @@ def _moved(
         detach(runtime, query.old.home)
     _set_back(runtime, key, to)
     _set_tables_back(runtime, {t for a in anew for t in a.old.tables}, to)
+    read = {Catalog.key(name) for a in anew for name in a.definition.over}
     for query in anew:
-        for note in start_query(runtime, query.definition, query.bound):
+        own = query.old.home
+        pieces = own not in read and not query.definition.over and not runtime.replaying
+        for note in start_query(
+            runtime, query.definition, query.bound, later=pieces, pieces=pieces
+        ):
             if catalog.find(query.old.name):
                 yield f"query {query.old.name}: {note}"
-        _go_on(query.old, runtime.queries[query.old.home])
+        if own in runtime.beginnings:
+            filling = runtime.beginnings[own]
+            runtime.beginnings[own] = _arriving(runtime, own, query.old, filling)
+        else:
+            _go_on(query.old, runtime.queries[own])
     for stream in held:
         runtime.release(stream, WHO)
 
@@ -218,6 +243,13 @@ def _set_tables_back(runtime: Runtime, tables: set[str], to: int) -> None:
     for table in tables:
         given = [q.begun + 1 for q in runtime.queries.values() if table in q.tables]
         runtime.tables[table].set_back(max([to, *given]))
+
+
+def _arriving(
+    runtime: Runtime, key: str, old: Registered, filling: Iterator[object]
+) -> Iterator[object]:
+    yield from filling
+    _go_on(old, runtime.queries[key])
 
 
 def _go_on(old: Registered, new: Registered) -> None:

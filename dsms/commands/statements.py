@@ -39,6 +39,8 @@ from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.operators.pieces import finished
 from dsms.rights.check import check_statement
+from dsms.running.first_answers import anew, arriving
+from dsms.running.runtime import Runtime
 from dsms.running.writers import Writers
 from dsms.secret_texts import hide
 from dsms.sessions import Caller
@@ -97,6 +99,7 @@ def slices(
                 parsed = yield from _told(piece, cancel, caller, values)
                 if not isinstance(parsed, ast.SelectStatement):
                     yield from _whole(engine, cancel)
+                yield from _arrived(engine.runtime, parsed, cancel)
                 sql = piece.text if values is None else to_sql(parsed)
                 statement = _begun(engine, parsed, sql, priority, cancel, caller, user)
                 try:
@@ -178,6 +181,19 @@ def _whole(engine: Commanded, cancel: Cancel | None) -> Generator[Statement, Non
             cancel.check()
 
 
+def _arrived(
+    runtime: Runtime, statement: ast.Statement, cancel: Cancel | None
+) -> Generator[Statement, None, None]:
+    """Let queries that it names and that are registered anew come to their first answer."""
+    if not runtime.beginnings:
+        return
+    names = [p.text for p in ast.walk(statement) if isinstance(p, ast.Ident)]
+    for _ in arriving(runtime, anew(runtime, map(runtime.catalog.key_of, names))):
+        yield OneSlice(lambda: Done(""))
+        if cancel is not None:
+            cancel.check()
+
+
 def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> Statement:
     """One statement, to be done by `step`s: see `dsms.engine.Engine.begin`."""
     found = list(pieces(sql))
@@ -187,7 +203,10 @@ def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> 
             f"one statement at a time is begun, not {len(found)}",
             hint="`execute` runs scripts",
         )
-    return _begun(engine, parse_piece(found[0]), found[0].text, priority, cancel)
+    statement = parse_piece(found[0])
+    for _ in _arrived(engine.runtime, statement, cancel):
+        pass
+    return _begun(engine, statement, found[0].text, priority, cancel)
 
 
 def _begun(
@@ -226,6 +245,9 @@ def _begun(
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
     if isinstance(statement, ast.Explain) and is_big(statement, sql):
         return SeveralSlices(explain.explaining(runtime, statement, see, cancel, big=True))
+    if isinstance(statement, ast.AlterStream):
+        store = engine.store_by(catalog.user)
+        return SeveralSlices(set_clock(runtime, store, statement, engine.now, see))
     if isinstance(statement, ast.ResumeQuery):
         store = engine.store_by(catalog.user)
         return SeveralSlices(pausing.resumed(runtime, store, statement, catalog, cancel))
@@ -255,7 +277,7 @@ def run(
             made = Registering(runtime, store, statement, sql, lambda: catalog, cancel)
             return finished(made.pieces())
         case ast.AlterStream():
-            return set_clock(runtime, store, statement, engine.now, catalog)
+            return finished(set_clock(runtime, store, statement, engine.now, lambda: catalog))
         case ast.AddColumn():
             return add_column(runtime, store, statement, catalog)
         case ast.Rename():

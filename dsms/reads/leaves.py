@@ -18,6 +18,7 @@ from dsms.reads.archives import archived_clock
 from dsms.reads.stream_rows import complete_from, floors, stream_of, stream_rows
 from dsms.reads.watch import watching
 from dsms.running.behind import rows_behind
+from dsms.running.first_answers import arrive
 from dsms.running.prepare import prepare
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -169,6 +170,7 @@ def _query(runtime: Runtime, read: Read) -> Registered | None:
     if not isinstance(read.node, lp.TableScan):
         return None
     key = read.node.table.home
+    arrive(runtime, key)
     return None if key in runtime.tables else runtime.dispatch.told(key)
 
 

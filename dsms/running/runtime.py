@@ -23,6 +23,7 @@ from dsms.running.answers import Answers
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import set_aside, stop
 from dsms.running.feeding import Feeding, follow
+from dsms.running.first_answers import arriving
 from dsms.running.forgetting import before_rows, forget
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
@@ -231,9 +232,8 @@ class Runtime:
 
     def begin_all(self) -> None:
         """No query is on the way to its first answer any more."""
-        for filling in list(self.beginnings.values()):
-            for _ in filling:
-                pass
+        for _ in arriving(self):
+            pass
 
     def _tidy(self) -> None:
         if self.durable is not None:

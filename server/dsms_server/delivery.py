@@ -49,6 +49,8 @@ class Delivery:
         """
         yield from whole(self._engine)
         self._names.check(user, "subscribe", feed.query)
+        while self._engine.arrives(feed.query):
+            yield None
         feed.next_seq = start or 0
         feed.sub = self._engine.subscribe(
             feed.query,

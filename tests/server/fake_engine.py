@@ -191,6 +191,9 @@ class FakeEngine:
     def has_work(self) -> bool:
         return False
 
+    def arrives(self, query: str) -> bool:
+        return False
+
     def subscribe(
         self, query, start=None, limit_bytes=None, on_ready=None, conflate=False
     ) -> Subscription:
