@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+LONG = 1 << 20  # places from which room grows by a half: more would be much memory at once
+
+
+def longer(places: int) -> int:
+    """The room that comes after so many places."""
+    return places * 2 if places < LONG else places + places // 2
+
 
 @dataclass(slots=True)
 class Vec:
@@ -29,7 +36,7 @@ class Vec:
         """Make room for `extra` more without using it."""
         need = self.n + extra
         if need > len(self.data):
-            grown: np.ndarray = np.empty(max(need, 2 * len(self.data)), self.dtype)
+            grown: np.ndarray = np.empty(max(need, longer(len(self.data))), self.dtype)
             grown[: self.n] = self.data[: self.n]
             self.data = grown
 
@@ -82,7 +89,7 @@ class Vec2(Vec):
     def reserve(self, extra: int) -> None:
         need = self.n + extra
         if need > len(self.data):
-            grown: np.ndarray = np.empty((max(need, 2 * len(self.data)), 2), np.int64)
+            grown: np.ndarray = np.empty((max(need, longer(len(self.data))), 2), np.int64)
             grown[: self.n] = self.data[: self.n]
             self.data = grown
 

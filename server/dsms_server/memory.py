@@ -5,6 +5,7 @@
                         budget
     all else            what the engine holds, as it says itself (`dsms.commands.show_memory`),
                         looked at every so often
+    rows                that come count as what the engine has grown by for rows of their size
 
 Who asks for more than there is gets DS625: rows, statements that run once, declarations,
 subscriptions.  What drops or shows something goes on, and so does what is registered:
@@ -27,6 +28,9 @@ from dsms_server.parties import Peer
 LEAST = 8 << 20  # bytes with which a plan can be run at all
 SELDOM = 100  # a look at what the engine holds may take one in so many seconds
 MIB = 1 << 20
+ENOUGH = 1 << 16  # bytes of rows by which growth is judged
+STEEPEST = 64.0
+FAR = 8  # one in so many bytes of the budget
 SHARE = 16  # ... but there is one when one in so many bytes of the budget may have come or gone
 
 
@@ -42,6 +46,7 @@ class Memory:
         self._engine: Counter[str] = Counter()
         self.requests = self.replies = 0  # kept by the server
         self.arrived = 0  # bytes of rows since the last look; kept by the server
+        self._steep = 0.0  # bytes that the engine grew by for each byte of rows, at most of late
         self._next_look = 0.0
         self._worth = WORTH if limit is None else min(WORTH, limit // SHARE)
         self._freed = Freed(self._worth)
@@ -71,7 +76,7 @@ class Memory:
     def is_due(self, now: float) -> bool:
         """Whether the last look at what the engine holds is long enough ago, or much has come
         since."""
-        return now >= self._next_look or self.arrived >= self._worth
+        return now >= self._next_look or self.arrived * max(1.0, self._steep) >= self._worth
 
     def look(self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]) -> None:
         """Ask the engine, in its thread, what it holds."""
@@ -85,6 +90,9 @@ class Memory:
         found: Counter[str] = Counter()
         for line in held:
             found[line.part] += line.bytes
+        if self.arrived >= ENOUGH:
+            steep = (found.total() - self._engine.total()) / self.arrived
+            self._steep = min(STEEPEST, max(steep, self._steep / 2))
         self._engine, self.arrived = found, 0
 
     def bound(self, size: int) -> int:
@@ -115,6 +123,16 @@ class Memory:
         """Raise DS625 if there is none left for `what`."""
         if self.limit is not None and (used := self.used) >= self.limit:
             raise _none_left(what, used, self.limit)
+
+    def take_rows(self, size: int) -> None:
+        """Rows of so many bytes come.  Raises DS625 if there is none left, or where what they would
+        grow to, with those that have come since the last look, goes far beyond it."""
+        self.check("rows")
+        if self.limit is not None:
+            more = int((self.arrived + size) * self._steep)
+            if self.used + more >= self.limit + self.limit // FAR:
+                raise _none_left(f"rows that take {more / MIB:.1f} MiB", self.used, self.limit)
+        self.arrived += size
 
     def grow(self, what: str, more: int, held: Iterable[MemoryLine]) -> None:
         """Take `more` bytes, which count until the next look finds them; the engine's thread asks,

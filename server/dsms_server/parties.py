@@ -69,9 +69,9 @@ class Host(Protocol):
 class Ledger(Protocol):
     """As `dsms_server.memory.Memory` says."""
 
-    arrived: int
-
     def check(self, what: str) -> None: ...
+
+    def take_rows(self, size: int) -> None: ...
 
     def bound(self, size: int) -> int: ...
 

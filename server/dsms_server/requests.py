@@ -181,8 +181,7 @@ class Requests:
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
         client, seq = self.client, message.get("seq")
-        self.server.memory.check("rows")
-        self.server.memory.arrived += size
+        self.server.memory.take_rows(size)
         self.server.audit.check("ingest")
         if seq is not None and client is None:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")

@@ -317,6 +317,20 @@ def test_much_that_has_come_is_a_reason_to_look() -> None:
     assert not memory.is_due(5.1)
 
 
+def test_rows_count_as_what_the_engine_grows_by_for_them() -> None:
+    """A GROUP BY over new keys takes many times their size: refused before it is too much."""
+    memory, held = Memory(500 * MB, lambda: ()), 0
+    with pytest.raises(UsageError, match="DS625"):
+        for _ in range(1000):
+            memory.take_rows(MB // 4)
+            held += 5 * MB  # for a quarter of a MB of rows
+            if memory.is_due(1e-9):
+                memory.look([MemoryLine("queries", "q", held)].copy, lambda: 0.0)
+    assert 400 * MB < held <= 564 * MB
+    memory.look(lambda: [MemoryLine("queries", "q", held // 2)], lambda: 0.0)
+    memory.take_rows(MB)
+
+
 def test_rows_that_come_are_counted_until_the_next_look(running: Running) -> None:
     running.on_loop(lambda: setattr(running.server.memory, "_next_look", float("inf")))
     with running.peer() as peer:
