@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 
@@ -260,8 +260,9 @@ class Ring:
             yield SubWindow(self._number(int(rows.ts[0])), rows)
 
     def rows(self, since: int, upto: int = FOREVER) -> list[Batch]:
-        """The rows with ts in (since, upto], oldest first."""
-        return [b for s in self.subwindows(since, upto) if len(b := between(s.rows, since, upto))]
+        """The rows with ts in (since, upto], oldest first; none is copied."""
+        held = chain((s.rows for s in self.closed if s.rows.ts[-1] > since), self.buffer)
+        return [b for rows in held if len(b := between(rows, since, upto))]
 
     def last(self, n: int, upto: int = FOREVER) -> list[Batch]:
         """The last n rows by (ts, arrival) with ts <= upto, oldest first; fewer if there are fewer
