@@ -346,3 +346,30 @@ def test_it_is_as_if_it_had_always_been_called_so(steps: list[tuple[str, int]]) 
         world.check()
         for db in world.engines:
             db.close()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_engine_that_dies_over_it_has_the_one_name_or_the_other(
+    after: bool, tmp_path: Path
+) -> None:
+    db = Engine(str(tmp_path / "db"))
+    db.execute(DECLARED)
+    db.execute("CREATE QUERY q AS SELECT v FROM s [RANGE 9 s]")
+    db.ingest("s", [[0, 1, S]])
+    store = db.store
+
+    def dies(*given: object) -> None:
+        if after:
+            store(*given)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    db.store = dies  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        db.execute("ALTER STREAM s RENAME TO z")
+    shutil.copytree(tmp_path / "db", tmp_path / "killed")
+    again = Engine(str(tmp_path / "killed"))
+    name = "z" if after else "s"
+    assert text(again, "QUERY q").endswith(f"FROM {name} [RANGE 9 s]")
+    again.ingest(name, [[0, 2, 2 * S]])
+    again.heartbeat(name, 3 * S)
+    assert len(told(again.subscribe("q", 0))) == 2

@@ -256,7 +256,7 @@ class Archiving:
         return state | (again if self.kind == "stream" else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
+        for name, value in {"address": "", **state}.items():  # of one that never had another name
             setattr(self, name, value)
 
     # -- what is asked -----------------------------------------------------------------------------
