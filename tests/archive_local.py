@@ -17,7 +17,7 @@ from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, TS, stored_schema, unlike
+from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, stored_schema, unlike
 
 
 class Local:
@@ -46,7 +46,9 @@ def conformed(table: pa.Table, schema: Schema) -> pa.Table:
         table.column(f.name).cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type)
         for f in stored_schema(schema)
     ]
-    return pa.table(columns, schema=stored_schema(schema))
+    found = pa.table(columns, schema=stored_schema(schema))
+    meant = [filled(f, found[f.name], found[TS]) for f in schema]
+    return pa.table([*meant, *(found[m] for m in MARKS)], schema=stored_schema(schema))
 
 
 def archived_rows(source: ArchiveSource, scan: lp.StreamScan) -> list[Batch]:

@@ -218,13 +218,11 @@ def test_what_is_in_the_way(tmp_path: Any) -> None:
     engine = Engine(str(tmp_path))
     engine.execute("CREATE STREAM l (k INT, t TIMESTAMP) TIMESTAMP BY t")
     engine.execute("CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t LATE INTO l")
-    engine.execute("CREATE STREAM a (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE")
     engine.execute("CREATE STREAM d AS SELECT k FROM s")
     for sql, code in (
         ("ALTER STREAM s ADD COLUMN c INT", "DS235.*late rows go to l"),
         ("ALTER STREAM l ADD COLUMN c INT NOT NULL", "DS235.*NOT NULL"),
         ("ALTER STREAM l ADD COLUMN K INT", "DS212"),
-        ("ALTER STREAM a ADD COLUMN c INT", "DS235.*archive"),
         ("ALTER STREAM d ADD COLUMN c INT", "DS235.*its query"),
         ("ALTER STREAM z ADD COLUMN c INT", "DS401"),
         ("ALTER STREAM l ADD COLUMN c INT DEFAULT 'x'", "DS218"),

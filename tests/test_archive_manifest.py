@@ -62,7 +62,7 @@ def test_any_change_of_a_manifest_is_noticed() -> None:
         assert caught.value.code == "DS951"
 
 
-@pytest.mark.parametrize(("version", "what"), [(2, "a newer dsms"), (0, "an older dsms")])
+@pytest.mark.parametrize(("version", "what"), [(3, "a newer dsms"), (0, "an older dsms")])
 def test_other_layouts_of_files_are_refused_with_a_way_out(version: int, what: str) -> None:
     with pytest.raises(UsageError, match=what) as caught:
         read_manifest(manifest(version=version).serialized(), "here")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +40,16 @@ def ask(engine: dsms.Engine, sql: str) -> tuple[list[tuple], int | None]:
 
 def feed(engine: dsms.Engine, *seconds: float, stream: str = "s") -> None:
     engine.ingest(stream, [[round(t) % 3, round(t * 2), round(t * S)] for t in seconds])
+
+
+# columns that come later, and the same ones that were there from the beginning
+LATER = (
+    "c INT DEFAULT 7",
+    "d DECIMAL(6,2) DEFAULT 1.5",
+    "e TIMESTAMP DEFAULT TIMESTAMP '1970-01-01 00:00:09'",
+    "f STRING DEFAULT NULL",
+    "g BOOL NOT NULL DEFAULT TRUE",
+)
 
 
 QUERIES = (
@@ -314,3 +325,38 @@ def test_explain_shows_what_is_skipped_without_spark(tmp_path: Path) -> None:
     assert any("Stream and archive s" in line for line in lines) and not runner.jobs
     empty, _ = archiving(tmp_path / "empty")
     assert "archive s: nothing is archived yet" in explained(empty, "SELECT * FROM ARCHIVE s")
+
+
+def test_columns_that_come_later_have_their_defaults_in_what_is_archived(tmp_path: Path) -> None:
+    """Beside a stream that had them from the beginning; over kills, after which rows land anew."""
+    runner, columns = Local(), ", ".join(("t TIMESTAMP", *LATER))
+    whole = ARCHIVED.replace("t TIMESTAMP", columns).replace(" s (", " w (")
+
+    def opened(name: str) -> dsms.Engine:
+        return dsms.Engine(str(tmp_path / name), Settings(archive_runner=runner))
+
+    engine, asked = opened("0"), "SELECT v, c, d, e, f, g FROM"
+    engine.execute(f"{ARCHIVED}; {whole}; CREATE QUERY q AS SELECT * FROM s [RANGE 15 s]")
+    for k, column in enumerate(LATER):
+        for stream in "sw":
+            feed(engine, *range(20 * k, 20 * k + 20), stream=stream)
+        engine.execute(f"ALTER STREAM s ADD COLUMN {column}")
+        shutil.copytree(tmp_path / str(k), tmp_path / str(k + 1))
+        engine.close()
+        engine = opened(str(k + 1))
+    rows = [
+        [1, 2, 100 * S, 8, "2.25", 3, "x", False],
+        [1, 2, 101 * S, None, None, None, None, False],
+    ]
+    for stream in "sw":
+        engine.ingest(stream, rows)
+        engine.heartbeat(stream, 150 * S)
+    for window in ("[RANGE 1 h ARCHIVE]", "[RANGE 70 s ARCHIVE]", "[ROWS 110 ARCHIVE]"):
+        was, is_ = (ask(engine, f"{asked} {stream} {window}")[0] for stream in "ws")
+        assert sorted(map(repr, is_)) == sorted(map(repr, was)) and len(was) > 20
+    for where in ("c = 7", "d > 1", "f IS NULL", "e < TIMESTAMP '1970-01-01 00:00:10'", "NOT g"):
+        was, is_ = (ask(engine, f"{asked} ARCHIVE {s} WHERE {where}")[0] for s in "ws")
+        assert sorted(map(repr, is_)) == sorted(map(repr, was))
+    with pytest.raises(DsmsError, match="DS574"):
+        engine.execute("ALTER STREAM s ADD COLUMN __ts INT")
+    engine.close()

@@ -3,6 +3,7 @@ on the way."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from decimal import Decimal
@@ -28,9 +29,9 @@ from dsms.sql.types import (
     decimal,
 )
 from dsms.storage.archive.landing import DAMAGED, Landing
-from dsms.storage.archive.manifest import LANDING, Archive
+from dsms.storage.archive.manifest import LANDING, Archive, widen
 from dsms.storage.archive.prune import KeyRange, plan
-from dsms.storage.archive.schema import EXP, ID, TS, stored_schema
+from dsms.storage.archive.schema import EXP, ID, TS, Filled, stored_schema
 from dsms_spark.compact import compact
 from dsms_spark.frames import read_files
 from dsms_spark.jobs import now_us
@@ -315,6 +316,26 @@ def test_a_column_added_later_is_null_in_older_rows(spark, tmp_path: Path) -> No
     ) as caught:
         made(tmp_path / "a", schema=(Field("k", STRING), Field("v", STRING)))
     assert caught.value.code == "DS956"
+
+
+def test_a_column_with_a_default_has_it_in_older_rows(spark, tmp_path: Path) -> None:
+    archive = made(tmp_path / "a", layout(strategy="no rebuild"))
+    land(archive, 0, 10, span=10**15)
+    update(spark, archive)
+    land(archive, 1, 10, span=10**15, start=10)
+    widen(archive, (*SCHEMA, Field("more `", INT, None, True, Filled(5, end_of(1)))))
+    values = pa.array([None, *[7] * 9], pa.int64())
+    later = rows(2, 10, span=10**15, start=20).add_column(4, "more `", values)
+    Landing(archive).write(later, end_of(2))
+    expected = [(i, 5 if i < 20 else None if i == 20 else 7) for i in range(30)]
+    for _ in range(2):
+        update(spark, archive)
+        manifest = archive.manifest()
+        found = read_files(spark, archive, manifest.schema, [f.path for f in manifest.files])
+        held_now = [(r[0], r[1]) for r in found.selectExpr(ID, "`more ```").collect()]
+        assert sorted(held_now, key=lambda r: r[0]) == expected
+        migrate(spark, archive, layout(3, 3, strategy="no rebuild", origin=-7), "v")
+    assert json.loads(archive.manifest().serialized())["version"] == 2
 
 
 def test_migration_and_compaction_keep_every_row(spark, tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ import pyarrow.dataset as ds
 from pyspark.sql import datasource as source
 
 from dsms.errors import UsageError
-from dsms.sql.types import ALWAYS, FOREVER, INT, TIMESTAMP, Kind
+from dsms.sql.types import ALWAYS, FOREVER, INT, TIMESTAMP, Kind, Schema
 from dsms.storage.archive.manifest import Archive, Manifest
 from dsms.storage.archive.prune import KeyRange
-from dsms.storage.archive.schema import EXP, ID, TS, stored_schema
+from dsms.storage.archive.schema import EXP, ID, TS, filled, stored_schema
 from dsms_spark.options import Options, arrow_of, choice, fitted, struct
 from dsms_spark.places import instant, one
 from dsms_spark.reads import reading
@@ -123,13 +123,21 @@ def _rows(
         file = ds.dataset(
             [path], stored_schema(manifest.schema), format="parquet", filesystem=archive.fs
         )
-        yield from file.to_batches(columns=names, filter=wanted, batch_size=ROWS)
+        read = file.to_batches(columns=[*{*names, TS}], filter=wanted, batch_size=ROWS)
+        yield from (_meant(batch, manifest.schema, names) for batch in read)
     except FileNotFoundError:
         raise UsageError(
             "DS954",
             f"{path} is gone: the archive has been updated since the reading was planned",
             hint="read it again",
         ) from None
+
+
+def _meant(batch: pa.RecordBatch, schema: Schema, names: list[str]) -> pa.RecordBatch:
+    """The rows with defaults where their file lacks a column."""
+    known = {f.name: f for f in schema}
+    columns = [filled(known[n], batch[n], batch[TS]) if n in known else batch[n] for n in names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -212,6 +212,12 @@ class Archiving:
         self.taken = self.edge = self.seam
         self.waiting = Waiting()
 
+    def widen(self, schema: Schema) -> None:
+        """Rows are to have these columns, one more than they have.  Raises DS574, DS576, DS95x."""
+        self.archive()
+        self._arrived()
+        self._there().widen(schema, self.seam)
+
     # -- coming back -------------------------------------------------------------------------------
 
     def opened(self) -> bool:

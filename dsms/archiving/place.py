@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dsms.archiving.waiting import Leaving, table_of
@@ -13,8 +13,8 @@ from dsms.sql.types import Schema
 from dsms.storage.archive.choose import Load, choose
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.manifest import Archive, create
-from dsms.storage.archive.schema import MARKS
+from dsms.storage.archive.manifest import Archive, create, widen
+from dsms.storage.archive.schema import MARKS, Filled
 
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 STEPS = 24  # of a short lifetime, where no UPDATE EVERY is said
@@ -85,6 +85,16 @@ class Place:
         self.landing.write(table_of(rows, schema, self.columns) if rows else None, upto)
         self.upto = upto
 
+    def widen(self, schema: Schema, upto: int) -> None:
+        """The rows have a column more, the last of these; what has landed, up to that instant, has
+        its default.  Raises DS574, DS95x."""
+        check_columns(self.archive.manifest().name, schema, "stream")
+        *others, column = schema
+        value = None if column.default is None else column.default.value
+        default = None if value is None else Filled(value, upto)
+        widen(self.archive, (*others, replace(column, default=default)))
+        self.refresh()
+
     def index(self) -> Index:
         """What the archive holds now."""
         manifest = self.archive.manifest()
@@ -97,7 +107,7 @@ def open_place(url: str, wanted: Wanted) -> Place:
 
     Raises DS574 for columns that can't be archived, DS575 where the archive of something else is,
     DS95x."""
-    _check_columns(wanted)
+    check_columns(wanted.name, wanted.schema, wanted.kind)
     there = Archive(url)
     if there.numbers():
         found = there.manifest()
@@ -125,9 +135,10 @@ def reopen_place(url: str) -> Place:
     return Place(Archive(url))
 
 
-def _check_columns(wanted: Wanted) -> None:
+def check_columns(of: str, schema: Schema, kind: str) -> None:
+    """Raise DS574 for columns that can't be archived."""
     seen: set[str] = set()
-    for name in (f.name for f in wanted.schema):
+    for name in (f.name for f in schema):
         if name.casefold() in seen or name.casefold() in MARKS:
             what = (
                 "is one that archives use themselves"
@@ -136,7 +147,7 @@ def _check_columns(wanted: Wanted) -> None:
             )
             raise UsageError(
                 "DS574",
-                f"the archive of {wanted.name} needs columns of different names: `{name}` {what}",
-                hint="name it with AS" if wanted.kind == "query" else "rename it",
+                f"the archive of {of} needs columns of different names: `{name}` {what}",
+                hint="name it with AS" if kind == "query" else "rename it",
             )
         seen.add(name.casefold())

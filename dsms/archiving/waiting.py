@@ -72,13 +72,15 @@ def dated(instants: np.ndarray) -> np.ndarray:
 
 def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Table:
     """Rows of the columns `schema` as an archive with the columns `columns` keeps them: those that
-    the rows lack are NULL; then `__ts`, `__exp`, `__id`."""
+    the rows lack have their default, or NULL; then `__ts`, `__exp`, `__id`."""
     known = {f.name: k for k, f in enumerate(schema)}
     made, total = [], sum(map(len, rows))
     for f in columns:
         k, stored = known.get(f.name), stored_type(f.type)
         if k is None:
-            made.append(pa.chunked_array([pa.nulls(total, stored)]))
+            default = None if f.default is None else f.default.value
+            alike = pa.repeat(pa.scalar(default, f.type.arrow), total).cast(stored)
+            made.append(pa.chunked_array([alike]))
             continue
         chunks = pa.chunked_array([r.cols[k] for r in rows], f.type.arrow)
         made.append(chunks if stored == f.type.arrow else chunks.cast(stored))

@@ -58,6 +58,9 @@ def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog
     runtime.dispatch.all_told()
     for group in list(runtime.shared.of(key)):
         group.feed.flush()
+    archiving = runtime.archivings.get(key)
+    if archiving is not None and not runtime.replaying:
+        archiving.widen(after.schema)
     store(lambda s: s.redeclare(after), "statement", to_sql(statement).encode())
     widen(runtime, key, after)
     shown = f"{column.name} {column.type}"
@@ -84,9 +87,6 @@ def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after:
     if before.derived is not None:
         why = "its columns are those of its query"
         helps = "declare another stream, with that column in its SELECT"
-    elif before.archive:
-        why = "it has an archive, whose files have its columns"
-        helps = "declare another stream for the rows to come"
     elif not column.nullable and _empty(column):
         why = f"{column.name} is NOT NULL, and the rows that are there have no value"
         helps = "add DEFAULT value"
@@ -136,6 +136,9 @@ def widen(runtime: Runtime, key: str, after: StreamDef) -> None:
         runtime.durable.schemas[key] = after.schema
     if (ring := runtime.rings.get(key)) is not None:
         ring.change(lambda rows: wider(rows, column))
+    if (archiving := runtime.archivings.get(key)) is not None:
+        archiving.schema = after.schema
+        archiving.set_back()
     runtime.recents.change(key, lambda rows: wider(rows, column))
     runtime.indices.forget(key)
     runtime.indices.declare(after)

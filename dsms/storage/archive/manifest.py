@@ -17,7 +17,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow.fs as pafs
@@ -25,7 +24,14 @@ import pyarrow.fs as pafs
 from dsms.errors import UsageError
 from dsms.sql.types import ALWAYS, Schema
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.schema import merged, schema_of, schema_record
+from dsms.storage.archive.schema import (
+    Filled,
+    merged,
+    schema_of,
+    schema_record,
+    told_value,
+    value_of,
+)
 from dsms.storage.archive.store import Store, file_system, operation
 
 __all__ = [
@@ -40,7 +46,8 @@ __all__ = [
 ]
 
 explained = operation
-VERSION = 1  # of this layout of files
+VERSION = 2  # of this layout of files: the highest one
+FILLED = 2  # since which there are columns with a default; without them it is 1
 KEPT = 2  # states whose files stay, so that readers of the last one can finish
 ATTEMPTS = 5  # to publish, while declarations change
 INDEX, LANDING = "index", "landing"
@@ -86,7 +93,7 @@ class Manifest:
     upto: int = ALWAYS
     landed: int = 0
     files: tuple[IndexFile, ...] = ()
-    version: int = VERSION
+    version: int = 1
 
     @property
     def rows(self) -> int:
@@ -103,7 +110,9 @@ class Manifest:
 
     def serialized(self) -> str:
         """As JSON, with a checksum."""
-        body: dict[str, Any] = {"version": self.version} | {f: getattr(self, f) for f in _PLAIN}
+        filled = any(isinstance(f.default, Filled) for f in self.schema)
+        version = FILLED if filled else self.version
+        body: dict[str, Any] = {"version": version} | {f: getattr(self, f) for f in _PLAIN}
         body |= {
             "schema": schema_record(self.schema),
             "layout": self.layout.serialized(),
@@ -131,7 +140,7 @@ def read_manifest(text: str, where: str) -> Manifest:
 
 
 def _check_version(version: int, where: str) -> None:
-    if version == VERSION:
+    if 1 <= version <= VERSION:
         return
     newer = version > VERSION
     message = (
@@ -151,33 +160,15 @@ def _check(body: dict[str, Any]) -> int:
 
 
 def _file_record(file: IndexFile) -> dict[str, Any]:
-    return asdict(file) | {"key": None if file.key is None else [_told_value(v) for v in file.key]}
+    return asdict(file) | {"key": None if file.key is None else [told_value(v) for v in file.key]}
 
 
 def _file(record: dict[str, Any]) -> IndexFile:
     known = {f.name: record[f.name] for f in fields(IndexFile)}
-    key = None if record["key"] is None else tuple(map(_value, record["key"]))
+    key = None if record["key"] is None else tuple(map(value_of, record["key"]))
     return IndexFile(
         **{**known, "ts": tuple(record["ts"]), "exp": tuple(record["exp"]), "key": key}
     )
-
-
-def _told_value(value: Any) -> Any:
-    match value:
-        case bytes():
-            return {"hex": value.hex()}
-        case Decimal():
-            return {"decimal": str(value)}
-    return value
-
-
-def _value(value: Any) -> Any:
-    match value:
-        case {"hex": text}:
-            return bytes.fromhex(text)
-        case {"decimal": text}:
-            return Decimal(text)
-    return value
 
 
 @dataclass(slots=True)
@@ -329,3 +320,11 @@ def _redeclared(
     files = found.files if key == found.key else tuple(replace(f, key=None) for f in found.files)
     layout = found.layout.living(lifetime)
     return replace(found, schema=columns, key=key, lifetime=lifetime, files=files, layout=layout)
+
+
+def widen(archive: Archive, schema: Schema) -> None:
+    """The archive has a column more, the last of these, which says from when on its files have it.
+    Raises DS954, DS956."""
+    archive.commit(
+        archive.manifest(), lambda m: replace(m, schema=merged(m.schema, schema, archive.url))
+    )

@@ -4,12 +4,15 @@ change."""
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms.sql.types import Field, Kind, Schema, Type
+from dsms.sql.types import Default, Field, Kind, Schema, Type
 
 # insertion time, expiry from the archive (µs), arrival number
 TS, EXP, ID = "__ts", "__exp", "__id"
@@ -17,14 +20,65 @@ MARKS = (TS, EXP, ID)
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
+@dataclass(frozen=True, slots=True)
+class Filled(Default):
+    """The default of a column that came when everything up to the instant `upto` had landed: rows
+    up to then lie in files that do not have it, or have NULL there."""
+
+    upto: int
+
+
 def schema_record(schema: Schema) -> list[list[Any]]:
-    """The columns as JSON: name, type, whether it may be NULL."""
-    return [[f.name, str(f.type), f.nullable] for f in schema]
+    """The columns as JSON: name, type, whether it may be NULL; default, and up to when."""
+    return [[f.name, str(f.type), f.nullable, *_filled_record(f)] for f in schema]
+
+
+def _filled_record(field: Field) -> list[Any]:
+    match field.default:
+        case Filled(value, upto):
+            return [told_value(value), upto]
+    return []
 
 
 def schema_of(record: list[list[Any]]) -> Schema:
     """The columns again."""
-    return tuple(Field(name, type_of(text), None, nullable) for name, text, nullable in record)
+    return tuple(_field(*column) for column in record)
+
+
+def _field(name: str, text: str, nullable: bool, *filled: Any) -> Field:
+    default = Filled(value_of(filled[0]), int(filled[1])) if filled else None
+    return Field(name, type_of(text), None, nullable, default)
+
+
+def told_value(value: Any) -> Any:
+    """A value as JSON can say it."""
+    match value:
+        case bytes():
+            return {"hex": value.hex()}
+        case Decimal():
+            return {"decimal": str(value)}
+    return value
+
+
+def value_of(value: Any) -> Any:
+    """The value again."""
+    match value:
+        case {"hex": text}:
+            return bytes.fromhex(text)
+        case {"decimal": text}:
+            return Decimal(text)
+    return value
+
+
+def filled(field: Field, values: pa.ChunkedArray, ts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of an archive's rows, read with its `__ts`, as it is meant: NULL of before the
+    column came is its default."""
+    match field.default:
+        case Filled(value, upto):
+            default = pa.scalar(value, field.type.arrow).cast(stored_type(field.type))
+            lacks = pc.and_(pc.is_null(values), pc.less_equal(ts, upto))
+            return pc.if_else(lacks, default, values)
+    return values
 
 
 def type_of(text: str) -> Type:
@@ -63,7 +117,15 @@ def merged(old: Schema, new: Schema, where: str) -> Schema:
         )
         raise UsageError("DS956", what, hint="archive under another name, or move that folder away")
     names = {f.name for f in new}
-    return (*new, *(Field(f.name, f.type, None, True) for f in old if f.name not in names))
+    kept = (Field(f.name, f.type, None, True, f.default) for f in old if f.name not in names)
+    return (*(_with_default(f, known.get(f.name)) for f in new), *kept)
+
+
+def _with_default(field: Field, before: Field | None) -> Field:
+    """What rows leave out is no concern of the archive; what its files lack is."""
+    if isinstance(field.default, Filled):
+        return field
+    return replace(field, default=None if before is None else before.default)
 
 
 def unlike(found: pa.Schema, schema: Schema) -> str | None:
