@@ -17,6 +17,7 @@ from dsms.sql.binder import bind_query
 from dsms.sql.binder.boundaries import without_slides
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
+from dsms.sql.rewriting import replaced
 from tests.effort import examples
 from tests.generate.periodic import (
     every_block_stories,
@@ -117,6 +118,71 @@ def test_every_is_the_slide_of_all_windows(story: Story) -> None:
     one, two = play(story, declared, way), play(again, text.resolve(again), way)
     assert same_lines(one.pushes["q"], two.pushes["q"], False)
     assert one.progress == two.progress
+
+
+def blocks_with_every(sql: str) -> str:
+    """The query with EVERY at the end of what stands in FROM, for the SLIDE of its windows."""
+    statement = parse_one(sql)
+    assert isinstance(statement, ast.SelectStatement)
+
+    def said(ref: ast.Node) -> ast.Node | None:
+        if not isinstance(ref, ast.SubqueryRef):
+            return None
+        windows = [w for w in ast.walk(ref.query) if isinstance(w, ast.Window)]
+        slides = {w.slide for w in windows if w.slide is not None}
+        if len(slides) != 1 or not isinstance(next(iter(slides)).every, ast.Duration):
+            return None
+        return replace(ref, query=replace(without_slides(ref.query), every=slides.pop()))
+
+    return to_sql(replaced(statement, said, within_queries=True))
+
+
+@settings(max_examples=examples(60))
+@given(every_block_stories(), SEEDS)
+def test_every_stands_at_the_end_of_a_block(story: Story, seed: int) -> None:
+    sections = [*story.sections]
+    sections[1] = replace(sections[1], body=blocks_with_every(text.expand(sections[1].body)))
+    check(replace(story, sections=sections), ways(seed))
+
+
+@pytest.mark.parametrize(
+    ("sql", "slides"),
+    [
+        ("SELECT Istream(SUM(v) AS x) FROM s [RANGE 4 s]", "[RANGE 4 s SLIDE 2 s]"),
+        ("SELECT SUM(v) AS x FROM s [RANGE 4 s INTERNAL]", "[RANGE 4 s INTERNAL SLIDE 2 s]"),
+        ("SELECT SUM(v) AS x FROM s [RANGE 4 s] GROUP BY k", "[RANGE 4 s SLIDE 2 s]"),
+    ],
+)
+@pytest.mark.parametrize("whole", ["", " EVERY 2 s"])
+def test_a_subquery_with_every_is_one_whose_windows_slide(
+    sql: str, slides: str, whole: str
+) -> None:
+    slid = sql.replace(sql[sql.index("[") : sql.index("]") + 1], slides)
+    one, two = (f"SELECT x FROM ({q}){whole}" for q in (f"{sql} EVERY 2 s", slid))
+    engine = Engine()
+    engine.execute(SCHEMA)
+    catalog = engine.runtime.catalog
+    assert bind_query(parse_one(one).query, catalog) == bind_query(parse_one(two).query, catalog)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("block", "want"),
+    [
+        ("(SELECT Istream(k) FROM s EVERY 2 s) x", [(3, 1), (6, 15), (9, 28), (12, 66)]),
+        ("Istream(q) x", [(3, 1), (6, 15), (9, 28), (12, 66)]),
+        ("(SELECT Istream(k) FROM s [ROWS 1] EVERY 2 s) x", [(3, 1), (6, 9), (9, 16), (12, 36)]),
+    ],
+)
+def test_what_only_comes_enters_at_the_boundaries_of_its_block(
+    block: str, want: list[tuple[int, int]]
+) -> None:
+    engine = Engine()
+    engine.execute(SCHEMA)
+    engine.execute("CREATE QUERY q AS SELECT k FROM s EVERY 2 s")
+    engine.execute(f"CREATE QUERY n AS SELECT SUM(k) AS v FROM {block} EVERY 3 s")
+    engine.ingest("s", [[k, k, k * 1_000_000] for k in range(13)])
+    engine.heartbeat("s", 13_000_000)
+    assert told(engine, "n") == [(at * 1_000_000, [(v,)]) for at, v in want]
 
 
 # ---------------------------------------------------------------- what was hardly meant

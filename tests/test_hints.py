@@ -197,8 +197,14 @@ DS341
   SELECT 1 AS one FROM {many}
   SELECT 1 AS one FROM busy
 DS344
-  SELECT sym FROM (SELECT sym FROM trades EVERY 5 s) x
-  SELECT sym FROM (SELECT sym FROM trades) x EVERY 5 s
+  SELECT sym FROM trades WHERE sym IN (SELECT sym FROM quotes [NOW] EVERY 5 s)
+  SELECT sym FROM trades WHERE sym IN (SELECT sym FROM quotes [NOW]) EVERY 5 s
+DS309
+  SELECT sym FROM paced EVERY 2 s
+  SELECT sym FROM Istream(paced) EVERY 2 s
+DS309
+  SELECT sym FROM (SELECT sym FROM trades [NOW] EVERY 5 s) x EVERY 2 s
+  SELECT sym FROM (SELECT sym FROM trades [NOW]) x EVERY 2 s
 DS344
   SELECT top FROM limits EVERY 5 s
   SELECT top FROM limits

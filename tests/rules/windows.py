@@ -85,9 +85,9 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS344", "SELECT top FROM limits ^EVERY 5 s", "reads none", "leave EVERY out"),
     (
         "DS344",
-        "SELECT sym FROM (SELECT sym FROM trades ^EVERY 5 s) x",
-        "not a subquery",
-        "outermost",
+        "SELECT sym FROM trades, (SELECT top FROM limits ^EVERY 5 s) x",
+        "reads none",
+        "leave EVERY out",
     ),
     (
         "DS344",

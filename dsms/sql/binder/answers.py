@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dsms.sql import ast
 from dsms.sql.binder.context import Context, project
+from dsms.sql.binder.windows import check_measure
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
@@ -88,6 +89,37 @@ def appending(ctx: Context, block: Append, first: int) -> Append:
     SLIDE."""
     ctx.appends(first)
     return replace(block, child=_answered(ctx, block.child))
+
+
+def at_own(ctx: Context, bound: Node, first: int, slide: Slide, at: ast.Node) -> Node:
+    """A subquery that is answered at these boundaries, and whose windows are those from place
+    `first` on: its own have that SLIDE, those of blocks inside theirs."""
+    appends = isinstance(bound, Append) and not bound.mixed
+    block = ctx.blocks[-1] if appends else None
+    inside = {at for other in ctx.blocks if other is not block for at in other}
+    own = [k for k in range(first, len(ctx.windows)) if k not in inside]
+    for k in own:
+        spec, place = ctx.windows[k]
+        check_measure(spec, slide, place, word="EVERY")
+        ctx.windows[k] = replace(spec, slide=spec.slide or slide), place
+    if all(ctx.windows[k][0].slide != slide for k in own):
+        if block is not None:
+            block.append(len(ctx.windows))
+        ctx.windows.append((replace(UNBOUNDED, slide=slide), at))
+    node = bound.child if isinstance(bound, Append) and appends else bound
+    found = _sliding(node if any(_outside(node)) else _over_all(node), slide)
+    return replace(bound, child=found) if isinstance(bound, Append) and appends else found
+
+
+def answers_at_boundaries(ctx: Context, node: Node) -> bool:
+    """Whether it reads the answer of a query that is answered at boundaries, not by way of a block
+    that appends."""
+    match node:
+        case Append(mixed=False):
+            return False
+        case Answer() if Catalog.key(node.query) in ctx.answered:
+            return True
+    return any(answers_at_boundaries(ctx, child) for child in children(node))
 
 
 def _answered(ctx: Context, node: Node) -> Node:

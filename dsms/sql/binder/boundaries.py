@@ -24,7 +24,7 @@ def governing_slide(ctx: Context, whole: ast.Query, restore: bool) -> Slide | No
     query (without `restore`, which looks into blocks at all instants)."""
     inside = {at for block in ctx.blocks for at in block}
     outer = [at for at in range(len(ctx.windows)) if at not in inside]
-    said = None if whole.every is None else _every(whole.every)
+    said = None if whole.every is None else every_of(whole.every)
     found = _agreed(ctx, whole, outer, said)
     free = found is not None and not restore and not found.by_rows
     for block in ctx.blocks:
@@ -53,7 +53,8 @@ def _first(ctx: Context, places: list[int]) -> ast.Node:
     return next(at for spec, at in (ctx.windows[i] for i in places) if spec.slide is not None)
 
 
-def _every(slide: ast.Slide) -> Slide:
+def every_of(slide: ast.Slide) -> Slide:
+    """The boundaries that EVERY says.  Raises DS222, DS308, DS310."""
     if slide.time_zone is not None:
         check_zone(slide.time_zone, slide)
     return slide_in_time(slide)
@@ -109,16 +110,24 @@ def _first_in_time(whole: ast.Query) -> ast.Slide | None:
 
 
 def without_slides(whole: ast.Query, kept: Sequence[ast.Node] = ()) -> ast.Query:
-    """The query with no SLIDE in any window but those that are `kept`."""
+    """The query with no SLIDE in any window but those that are `kept`, and no EVERY in a subquery
+    that is no block which appends."""
     stay = {id(window) for window in kept}
 
+    def _goes(part: ast.Query) -> bool:
+        appends = any(isinstance(n, ast.Output) for n in ast.children(part.body))
+        return part.every is not None and part is not whole and not (kept and appends)
+
     def bare(part: ast.Node) -> ast.Node | None:
+        if isinstance(part, ast.Query) and _goes(part):
+            found: ast.Query = replaced(replace(part, every=None), bare, within_queries=True)
+            return found
         if not isinstance(part, ast.Window):
             return None
         return part if id(part) in stay else replace(part, slide=None)
 
-    found: ast.Query = replaced(whole, bare, within_queries=True)
-    return found
+    made: ast.Query = replaced(whole, bare, within_queries=True)
+    return made
 
 
 def check_restore(ctx: Context, output: ast.Output, slide: Slide | None) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.binder import ageing, archives, windows
-from dsms.sql.binder.answers import answer
+from dsms.sql.binder.answers import answer, at_own
+from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.calls import call
-from dsms.sql.binder.context import Block, BlockInput, Context, relabel
+from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
 from dsms.sql.binder.properties import append_only, reads_stream, strict
@@ -191,7 +192,7 @@ class _FromBinder:
         return self._leaf(node, scope, ref)
 
     def _subquery(self, ref: ast.SubqueryRef) -> tuple[Group, Scope]:
-        bound = self.ctx.bind_query(self.ctx, ref.query, beyond=(*self.left, *self.beyond))
+        bound = self._nested(ref)
         alias = ref.alias.text if ref.alias else None
         schema = bound.schema(alias)
         node = relabel(bound.node, schema)
@@ -202,6 +203,20 @@ class _FromBinder:
             )
         self._source(ref, node)
         return self._leaf(node, scope, ref)
+
+    def _nested(self, ref: ast.SubqueryRef) -> Bound:
+        """The subquery, at boundaries of its own where it has EVERY."""
+        ctx, every, beyond = self.ctx, ref.query.every, (*self.left, *self.beyond)
+        if every is None:
+            return ctx.bind_query(ctx, ref.query, beyond=beyond)
+        first, outer, slide = len(ctx.windows), ctx.every, every_of(every)
+        ctx.every = every
+        bound = ctx.bind_query(ctx, replace(ref.query, every=None), beyond=beyond, every=every)
+        ctx.every = outer
+        if ctx.persistent and not reads_stream(bound.node):
+            message = "EVERY answers a subquery as its streams go on, and this one reads none"
+            raise error("DS344", message, every, "leave EVERY out: a table is read as it stands")
+        return replace(bound, node=at_own(ctx, bound.node, first, slide, ref))
 
     def _source(self, ref: ast.TableRef | ast.SubqueryRef, node: Node) -> None:
         internal = isinstance(node, Window) and node.spec.internal

@@ -23,14 +23,16 @@ def appended(block: Block, node: Node, select: ast.Select) -> Node:
     return Append(node, mixed, node.schema, entries=not internal and not mixed)
 
 
-def entries(node: Node, output: ast.Output) -> Node:
+def entries(node: Node, output: ast.Output, sampled: bool = False) -> Node:
     """What enters the answer of `node`, as a stream, or what leaves it: Istream and Dstream in
     FROM.  Any answer has entries, of rows that have parts by identity, of others by value; so no
-    window needs to be INTERNAL, and DISTINCT and negation may stand inside."""
+    window needs to be INTERNAL, and DISTINCT and negation may stand inside.
+
+    sampled  it is answered at boundaries of its own: what only comes enters at these"""
     if output.kind is ast.OutputKind.DSTREAM:
         archives.check_appended(node, output)
         return Append(node, False, node.schema, departures=True)
-    if append_only(node):
+    if append_only(node) and not sampled:
         return node
     archives.check_appended(node, output)
     return Append(node, False, node.schema, entries=True)

@@ -23,7 +23,7 @@ from dsms.sql.binder.aggregates import (
     position_error,
     without_aliases,
 )
-from dsms.sql.binder.answers import appending
+from dsms.sql.binder.answers import answers_at_boundaries, appending
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Block, Bound, Context, project
 from dsms.sql.binder.expressions import Env, bind, bind_condition
@@ -53,11 +53,14 @@ class Ordering:
 # ---------------------------------------------------------------- queries
 
 
-def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) -> Bound:
-    """A query in FROM, or in IN/EXISTS where it can't be absorbed."""
+def bind_nested(
+    ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = (), every: ast.Slide | None = None
+) -> Bound:
+    """A query in FROM, or in IN/EXISTS where it can't be absorbed.  `every`: it is answered at
+    these boundaries."""
     if query.every is not None:
         hint = "move EVERY to the end of the outermost query"
-        message = "EVERY says when a whole query is answered, not a subquery"
+        message = "EVERY says when a whole query is answered, or a part of FROM, not a subquery"
         raise error("DS344", message, query.every, hint)
     if not query.plain:
         at = query.order_by[0] if query.order_by else query
@@ -83,7 +86,8 @@ def bind_nested(ctx: Context, query: ast.Query, beyond: tuple[Scope, ...] = ()) 
         )
     first = len(ctx.windows)
     bound = bind_body(ctx, body, beyond)
-    node = entries(bound.node, output)
+    sampled = every is not None or answers_at_boundaries(ctx, bound.node)
+    node = entries(bound.node, output, sampled)
     if isinstance(node, Append) and node is not bound.node:
         node = appending(ctx, node, first)
     return replace(bound, node=node, internal=None)
