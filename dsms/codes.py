@@ -125,6 +125,8 @@ CODES: dict[str, str] = {
     "DS421": "a query whose answer is to be read has stopped",
     "DS422": "a file that may not be read here, or is not there",
     "DS423": "a file that could not be looked at",
+    "DS424": "a copy of a data directory that can't be made there",
+    "DS425": "a data directory whose state can't be written down anew",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

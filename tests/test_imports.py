@@ -174,6 +174,7 @@ MEETING = {
     "dsms_client.commands.serve": {"dsms_server"},
     "dsms_client.commands.embedded": {"dsms_server"},
     "dsms_client.commands.rekey": {"dsms.state_key", "dsms.storage"},
+    "dsms_client.commands.migrate": {"dsms_server", "dsms.state_key", "dsms.recovering"},
     "dsms_client.commands.warmup": {"dsms.kernel_folder", "dsms.warmup"},
     "dsms_client.commands.doctor": {"dsms.kernel_folder", "dsms_spark"},
     "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"} | SQL,

@@ -17,6 +17,7 @@ COMMANDS = {
     "warmup": "compile the kernels now, so that nobody waits for them later",
     "dump": "write down what is declared, as statements",
     "restore": "run what dump has written",
+    "migrate": "bring a data directory of an earlier version to today's layout",
     "doctor": "check this installation",
     "rekey": "encrypt a data directory, or change its key",
     "archive": "look into archives, update, search and export them (Spark)",

@@ -129,3 +129,60 @@ def test_any_value_reads_back(values: tuple[Any, ...]) -> None:
     (found,) = told(engine, "SELECT * FROM t")[0]
     back = [f"{v:.3f}" if isinstance(v, Decimal) else v for v in found.values()]
     assert list(map(repr, back)) == list(map(repr, values))
+
+
+KEPT = """
+CREATE STREAM s (k INT, b BYTES, d DECIMAL(9,2), n INTERVAL, t INT, twice INT AS (k * 2))
+    TIMESTAMP BY t UNIT ms SLACK 5 s RETAIN 1 HOUR;
+CREATE STREAM "Empty ones" (k INT);
+CREATE STREAM stamped (k INT);
+CREATE STREAM made AS SELECT Istream(k) FROM s [NOW];
+CREATE TABLE t (k INT PRIMARY KEY, x STRING);
+INSERT INTO t VALUES (1, 'one'), (2, 'two'); END STREAM stamped;
+CREATE QUERY q AS SELECT k, COUNT(*) AS n, SUM(d) AS d FROM s [RANGE 1 MIN] GROUP BY k;
+CREATE QUERY p AS SELECT twice, COUNT(*) AS n FROM s [RANGE 1 MIN SLIDE 10 s] GROUP BY twice;
+CREATE QUERY last AS SELECT s.k, x FROM s [ROWS 3], t WHERE s.k = t.k;
+COMMENT ON STREAM s IS 'it''s
+the one'; COMMENT ON QUERY q IS 'counts'; COMMENT ON TABLE t IS '-- names';
+"""
+ASKED = ("SELECT * FROM s [RANGE UNBOUNDED]", "SELECT * FROM made [RANGE UNBOUNDED]",
+         "SELECT * FROM q ORDER BY k", "SELECT * FROM p ORDER BY twice", "SELECT * FROM t",
+         "SELECT * FROM last ORDER BY k, x", "SELECT * FROM stamped [RANGE UNBOUNDED]",
+         "SELECT k, FIRST(d) FROM s [RANGE 20 s] GROUP BY k ORDER BY k",
+         "SHOW STREAMS WHERE stream IN ('s', 'stamped')")  # questions  # fmt: skip
+
+
+def test_rows_of_windows_are_there_again(serve: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    before, folder = Engine(), tmp_path / "copy"
+    before.execute(KEPT)
+    rows = [(i % 3, b"x" * (i % 99), Decimal(i) / 4, i * 1000, 60_000 + i * 50 - i % 4 * 900)
+            for i in range(1000)]  # rows  # fmt: skip
+    before.ingest("s", rows)
+    before.heartbeat("s", 112_000_000)
+    server = serve(before, max_reply=20_000)
+    code, _, complaints = ran(server, "dump", "--windows", str(folder), "--comments")
+    assert code == 0, complaints
+    text = (folder / "dump.sql").read_text()
+    assert "COPY \"s\" FROM 'stream0.parquet';" in text and 'COPY "Empty ones"' not in text
+    assert '-- stream "made": the queries that feed it make its rows again' in text
+    assert ran(server, "dump", "--windows", str(folder))[0] == 2  # it is not empty
+    after = Engine()
+    code, said, complaints = ran(serve(after), "restore", str(folder / "dump.sql"))
+    assert (code, said) == (0, "restored: 4 streams, 1 table, 3 queries, 1000 rows\n"), complaints
+    assert told(after, *ASKED) == told(before, *ASKED)
+    comments = ("SHOW QUERIES FULL WHERE comment IS NOT NULL", "SHOW TABLES")
+    assert [[one["comment"] for one in lines] for lines in told(after, *comments)] == [
+        ["counts"], ["-- names"],
+    ]  # comments  # fmt: skip
+
+
+def test_rows_that_wait_or_lack_are_told(serve: Any, tmp_path: Path) -> None:
+    before, folder = Engine(), tmp_path / "copy"
+    before.execute(KEPT)
+    before.ingest("s", [(1, b"", Decimal(1), 0, at) for at in (60_000, 64_000)])
+    assert ran(serve(before), "dump", "--windows", str(folder))[0] == 0
+    place = folder / "dump.sql"
+    assert '-- stream "s": 2 rows wait behind its clock' in place.read_text()
+    place.write_text(place.read_text().replace("HEARTBEAT", "COPY s FROM 'none.parquet';HEARTBEAT"))
+    code, _, complaints = ran(serve(Engine()), "restore", str(place))
+    assert code == 1 and "DS530" in complaints

@@ -16,13 +16,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, UsageError
 from dsms_client.commands import connection
 from dsms_client.results import Done
-from dsms_client.shell import show
+from dsms_client.shell import copying, show
 from dsms_client.shell.statements import Statement, split
 from dsms_client.visible import prose
 
@@ -41,19 +42,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     try:
         data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+        folder = Path() if args.file == "-" else Path(args.file).parent
         text = data.decode("utf-8")  # with the ends of lines that strings hold
     except (OSError, UnicodeDecodeError) as problem:
         print(f"cannot read {args.file}: {problem}", file=sys.stderr)
         return MISUSED
     with connection.open_client(args, data="rows") as client:
-        return restore(client, split(text))
+        return restore(client, split(text), folder)
 
 
-def restore(client: Client, statements: list[Statement]) -> int:
-    """Run them, and say what came of it; the exit code."""
+def restore(client: Client, statements: list[Statement], folder: Path) -> int:
+    """Run them, and say what came of it; the exit code.  Files that COPY names lie in `folder`."""
     made: Counter[str] = Counter()
     for done, statement in enumerate(statements):
         try:
+            if copying.is_copy(statement.text):
+                made["row"] += _copied(client, statement.text, folder)
+                continue
             results = client.execute(statement.text)
         except DsmsError as problem:
             for line in show.error(problem, statement.text, statement.line, statement.column):
@@ -66,9 +71,22 @@ def restore(client: Client, statements: list[Statement]) -> int:
         for result in results:
             if isinstance(result, Done):
                 _tell(result, kind)
-    counts = [f"{_plural(kind, made[kind])}" for kind in _COUNTED if made[kind]]
+    counts = [f"{_plural(kind, made[kind])}" for kind in (*_COUNTED, "row") if made[kind]]
     print(f"restored: {', '.join(counts) or 'nothing'}")
     return 0
+
+
+def _copied(client: Client, text: str, folder: Path) -> int:
+    """COPY: how many rows were taken.  Raises DS530 where some were not."""
+    from dsms_client.files.report import Reporter
+
+    copy = copying.read(text)
+    copy = replace(copy, path=str(folder / copy.path))
+    with Reporter(None, quiet=True) as reporter:
+        outcome = client.work(lambda one: copying.run(one, copy, reporter))
+    if not outcome.clean or outcome.report.late:
+        raise UsageError("DS530", f"not all rows of {copy.path} were taken")
+    return outcome.report.accepted
 
 
 def _tell(result: Done, kind: str) -> None:
