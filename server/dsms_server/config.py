@@ -77,6 +77,7 @@ class Config:
     audit_keep: int = 10  # earlier files that are kept
     audit_seconds: float = 60.0  # for which frames of rows, and the like, are summed up
     safe_mode: bool = False  # queries do not move
+    warmup: bool = True  # kernels are compiled before the server listens
     max_slice_ms: int | None = None  # slices of the engine that take longer are named in the log
     # of all that is accounted for; None: three quarters of the machine's; 0: any
     memory: int | None = None
@@ -165,6 +166,11 @@ class Config:
             raise UsageError("DS640", "audit_max_bytes is at least 0, audit_keep at least 1")
 
 
+_IN_FILES = {  # options that name a file with the value of another one
+    "token_file": "token",
+    "admin_token_file": "token",
+    "metrics_token_file": "metrics_token",
+}
 _SECONDS = [f.name for f in fields(Config) if f.name.endswith(("_seconds", "_timeout"))]
 _SIZES = [
     f.name
@@ -193,12 +199,14 @@ def from_file(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise UsageError("DS640", f"cannot read the configuration {path}: {problem}") from None
     options = {key.replace("-", "_"): value for key, value in given.items()}
-    for name in ("token", "metrics_token"):
-        file = options.pop(f"{name}_file", None)
+    for other, name in _IN_FILES.items():
+        file = options.pop(other, None)
         if file is not None:
             if name in options:
-                raise UsageError("DS640", f"{name} and {name}_file are both given")
-            options[name] = tokens.read(_typed(f"{name}_file", file, "str"))
+                raise UsageError("DS640", f"{name} and {other} are both given")
+            options[name] = tokens.read(_typed(other, file, "str"))
+    if "no_warmup" in options:
+        options["warmup"] = not _typed("no_warmup", options.pop("no_warmup"), "bool")
     return options
 
 

@@ -220,7 +220,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--no-warmup",
-        action="store_true",
+        dest="warmup",
+        action="store_false",
+        default=None,
         help="compile kernels when they are first needed instead",
     )
 
@@ -231,7 +233,7 @@ def run(args: argparse.Namespace) -> int:
     options = {
         k: v
         for k, v in vars(args).items()
-        if k not in ("command", "version", "config", "no_warmup")
+        if k not in ("command", "version", "config")
     }
     layers = [
         {
@@ -243,7 +245,7 @@ def run(args: argparse.Namespace) -> int:
     built = config.build(*layers, options)
     from dsms_server import serve
 
-    return serve.run(built, _say, None if args.no_warmup else progress_line)
+    return serve.run(built, _say, progress_line if built.warmup else None)
 
 
 def _say(line: str) -> None:
