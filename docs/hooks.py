@@ -21,6 +21,7 @@ INCLUDED = {  # by page of the site: the file that it shows
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "security-policy.md": "SECURITY.md",
+    "example-compose.md": "examples/compose/README.md",
     "example-linear-road.md": "examples/linear_road/README.md",
     "example-network.md": "examples/network/README.md",
     "example-spark.md": "examples/spark/README.md",

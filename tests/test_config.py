@@ -23,9 +23,17 @@ BESIDE = {
     "--tls-key": {"tls_cert": "c"},
     "--audit-required": {"audit_log": "a"},
 }
-SAID = {"--retain-default": "10 min", "--quota": "queries=5", "--audit": "logins",
-        "--spark-memory": "2g", "--http-port": "8080", "--port": "8080", "--host": "::1"}  # fmt: skip
-SAID |= {"--statement-timeout": "30 s", "--max-clock-step": "2 min"}
+SAID = {
+    "--retain-default": "10 min",
+    "--quota": "queries=5",
+    "--audit": "logins",
+    "--spark-memory": "2g",
+    "--http-port": "8080",
+    "--port": "8080",
+    "--host": "::1",
+    "--statement-timeout": "30 s",
+    "--max-clock-step": "2 min",
+}
 
 
 def options() -> list[argparse.Action]:

@@ -230,11 +230,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from dsms_server import config  # the command line is where client, server and engine meet
 
-    options = {
-        k: v
-        for k, v in vars(args).items()
-        if k not in ("command", "version", "config")
-    }
+    options = {k: v for k, v in vars(args).items() if k not in ("command", "version", "config")}
     layers = [
         {
             "token": tokens.from_environment(),
