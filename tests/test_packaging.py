@@ -51,6 +51,7 @@ def test_contents(wheel: Path):
         "dsms/grammar/reference.md",
         "dsms_spark/log4j2.properties",
         "dsms/py.typed",
+        "dsms_client/notebook/live.js",
         "dsms_client/py.typed",
     } <= names
     ours = [

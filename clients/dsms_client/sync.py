@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from dsms.errors import UsageError
@@ -138,6 +139,10 @@ class Client:
     def work(self, make: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
         """Do something with the session as code with asyncio sees it, and wait for it."""
         return self._run(make(self._client))
+
+    def start(self, make: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> Future[T]:
+        """As `work`, without waiting for it; the future that is given can be cancelled."""
+        return asyncio.run_coroutine_threadsafe(make(self._client), self._loop)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():
