@@ -42,7 +42,7 @@ USUAL = {
     "selection, upa", "count windows, upa", "counts over a time window", "sums over a time window",
     "extremes over a time window", "one extreme over a time window, MAX(f)",
     "ranks over a time window", "spreads over a time window",
-    "ends over a time window", *(f"{what}, time windows, upa" for what in (
+    "ends over a time window", "joins of many windows", *(f"{what}, time windows, upa" for what in (
         "joins of 2", "DISTINCT over 1", "negation over 1", "left joins", "EXCEPT ALL",
         "joins with a plain table", "joins with a fixed table")),
 }  # a long list  # fmt: skip
@@ -134,7 +134,10 @@ def _steps() -> Iterator[tuple[str, str]]:
     """(what is made ready, query) of every step."""
     for strategy in STRATEGIES:
         for what, query in _plain():
-            yield f"{what}, {strategy}", f"{query} WITH (strategy = {strategy})"
+            yield f"{what}, {strategy}", f"{query} WITH (strategy = {strategy}, joins = tree)"
+    many = ", ".join(f"{name} {WIDTH} " for name in STREAMS[:3])
+    query = f"SELECT a.i FROM {many} WHERE a.k = b.k AND b.k = c.k WITH (joins = pipeline)"
+    yield "joins of many windows", query
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"
     for what, query in _grouped():

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from dsms.operators import multi_join_kernels as kernels
 from dsms.operators.multi_join import Arena
 from tests.effort import examples
-from tests.generate.many_windows import joined_windows
+from tests.generate.many_windows import joined_sliding, joined_windows
 from tests.stories.model import Story
 from tests.stories.play import Way
 from tests.test_equivalence import check
+from tests.test_periodic_equivalence import check as check_boundaries
 from tests.test_recovery_equivalence import check as check_restarts
 
 SEEDS = st.integers(0, 9999)
@@ -34,17 +35,26 @@ def ways(seed: int, more: tuple[tuple[str, str], ...] = ()) -> list[Way]:
     ]
 
 
-@settings(max_examples=examples(90))
+@settings(max_examples=examples(48))
 @given(joined_windows(), SEEDS)
 def test_pipeline_tree_and_oracle_agree(story: Story, seed: int) -> None:
     """Over windows of all kinds, NULLs, ties, tables beside, and however the rows are cut."""
     check(story, ways(seed))
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(joined_windows(), SEEDS)
 def test_restarts(story: Story, seed: int) -> None:
     check_restarts(story, ways(seed)[(0, 2, 3)[seed % 3]], seed)
+
+
+@settings(max_examples=examples(18))
+@given(joined_sliding(), SEEDS)
+def test_boundaries(story: Story, seed: int) -> None:
+    """Rows of a period come at its end, and those of one key look together; or each at its own
+    instant, with restore."""
+    path = (("path", ("'is'", "'is'", "ws")[seed % 3]),)
+    check_boundaries(story, ways(seed, path))
 
 
 # ---------------------------------------------------------------- the kernel

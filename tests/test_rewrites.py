@@ -401,6 +401,16 @@ def test_tables_are_joined_beside() -> None:
     assert f"MultiJoin s.a = t.a = u.a (Join s.a = r.a ({SW}, Table r), {TW}" in shape(found)
 
 
+def test_a_tree_of_few_results_may_be_an_input() -> None:
+    """Which sub-results are worth keeping (§9.2)."""
+    v = win(replace(p.stream("v", a=INT, b=INT, c=STRING), leaf=5))
+    rates = {"s": 10.0, "t": 50.0, "u": 10.0, "v": 50.0}
+    values = {("s", 0): 2.0, ("t", 0): 100.0, ("u", 0): 5.0, ("v", 0): 10_000.0}
+    found = piped(p.join(three((0, 3), (0, 6)), v, "a"), Statistics(rates, distinct=values))
+    assert f", {TW}, {UW})" in shape(found)
+    assert "MultiJoin s.a = t.a = u.a (Join s.a = v.a (" in shape(found)
+
+
 def test_a_query_can_say_how_it_joins() -> None:
     node = p.output(three((0, 3), (0, 6)), "rstream")
     for stats in (MANY_RESULTS, few("stu")):

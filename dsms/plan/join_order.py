@@ -15,11 +15,15 @@ Two models of what that costs:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from dsms.plan.physical import JoinOrder
+
+# a look into a window, and each row that is found there, as shares of what it costs to process and
+# keep a row (measured: about 30 and 10 ns of 100)
+LOOKED, LISTED = 0.3, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Pipelined(Costs):
     def look(self, i: int, before: int, j: int) -> float:
         new, window = self.windows[i], self.windows[j]
         found = window.size / max(new.distinct, window.distinct)
-        return new.rate * self._reached(i, before) * (1 + found)
+        return new.rate * self._reached(i, before) * (LOOKED + LISTED * found)
 
     def _reached(self, i: int, before: int) -> float:
         """Share of the rows of i that have partners in all windows `before`: the value is among
@@ -117,9 +121,6 @@ class Pipelined(Costs):
     def _filled(self) -> list[float]:
         """Share of each window's values of which it has a row."""
         return [-math.expm1(-w.size / w.distinct) for w in self.windows]
-
-
-Model = Callable[[Sequence[JoinedWindow]], Costs]
 
 
 def probing(order: Sequence[int], i: int) -> tuple[int, ...]:

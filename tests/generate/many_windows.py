@@ -57,6 +57,8 @@ def query(d: Draws, windows: tuple[str, ...] = WINDOWS, slide: str = "") -> str:
     columns = f"{names[0]}.k AS c0, {d.pick(names)}.x AS c1"
     kind = d.pick(("Rstream", "Istream", "Dstream"))
     shape = d.pick(SHAPES[:4] if slide else SHAPES)
+    if slide and shape == SHAPES[0]:
+        kind = d.pick(("Rstream", "Istream", "Istream-restore", "Rstream-restore"))
     return shape.format(kind=kind, columns=columns, flat=flat, first=names[0], last=names[-1])
 
 
