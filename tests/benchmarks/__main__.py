@@ -36,6 +36,7 @@ NAMES = (
     "transactions",
     "synopses",
     "windows",
+    "multijoin",
     "archive",
     "durability",
     "frames",
