@@ -17,7 +17,7 @@ from tests.faults.child import FIRST
 from tests.faults.kinds import state
 from tests.faults.reduce import reduced
 
-FEW = 300
+FEW = 200
 MANY = 50_000  # for each step of --fuzz: a million
 
 
@@ -65,7 +65,8 @@ def test_a_case_is_made_small() -> None:
 def test_files_of_a_folder_that_are_not_damaged_are_read() -> None:
     """Else what is drawn ends for another reason than its damage."""
     victim = state.Victim()
-    for kind, known in {**state.seeds(), "body": state._parts()[:1]}.items():
+    some = [bytes([k]) + body for k, (body, _) in enumerate(state.pieces())]
+    for kind, known in {**state.seeds(), "body": state._parts()[:1], "piece": some}.items():
         which = bytes([state.KINDS.index(kind)])
         for data in known:
             assert victim.suffer(which + data) in (f"{kind} read", "log torn")  # a log has room

@@ -55,8 +55,8 @@ def _fuzz(args: argparse.Namespace) -> int:
             flush=True,
         )
     print(
-        f"{told.cases} cases, {told.cases / max(told.seconds, 1e-9):,.0f} a second, "
-        f"{len(told.findings)} findings"
+        f"{told.mutations} mutations in {told.cases} cases, "
+        f"{told.mutations / max(told.seconds, 1e-9):,.0f} a second, {len(told.findings)} findings"
     )
     print(*(f"{end}={n}" for end, n in sorted(told.ends.items())))
     return 1 if told.findings else 0

@@ -53,6 +53,7 @@ class Victim:
 
     def suffer(self, data: bytes) -> None:
         """As a frame for each stream.  An exception that is no DsmsError is a fault, too."""
+        moved = False
         for shape in self.shapes:
             payload = Payload("arrow", memoryview(data))
             payload.convert(shape)
@@ -65,8 +66,10 @@ class Victim:
                 continue
             self.ends["taken"] += 1
             if len(rows) < 10_000:
-                self.now += 1
-                self.engine.advance(self.now)
+                if not moved:
+                    self.now += 1
+                    self.engine.advance(self.now)
+                    moved = True
                 self.engine.ingest(shape.stream, rows)
 
 

@@ -17,7 +17,13 @@ class Fault(AssertionError):
 
 
 class Victim(Protocol):
-    """Suffers cases, one after the other, and is made anew every now and then."""
+    """Suffers cases, one after the other, and is made anew every now and then.
+
+    judged  mutations in the last case that were answered each for itself: lines of a file as rows
+            or rejects, frames of a conversation with their replies; of other kinds a case is one
+    """
+
+    judged: int
 
     def suffer(self, data: bytes) -> str:
         """How it ended: a code, or a word.  Raises Fault, or whatever it is that should not be

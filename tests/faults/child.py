@@ -7,7 +7,7 @@ python -m tests.faults.child try KIND
 
 A case may take a second of this process's own time (SIGPROF ends it then), and so much memory.
 What it raises ends the process, too, and so does what Python says of an exception that nobody could
-be given.  At the end stdout has what the cases ended in, as JSON.
+be given.  At the end stdout has what the cases ended in, and how many mutations they held, as JSON.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _unheard(said: sys.UnraisableHookArgs | threading.ExceptHookArgs) -> None:
 def drawn(kind: str, seed: int, first: int, count: int, progress: str) -> None:
     with open(progress, "r+b") as file:
         place = mmap.mmap(file.fileno(), NUMBER.size)
-    who, left, ends = victim(kind), life(kind), Counter[str]()
+    who, left, ends, judged = victim(kind), life(kind), Counter[str](), 0
     gc.freeze()  # what there is stays: no need to look at it again and again
     bounded()
     die_at = int(os.environ.get("DSMS_TEST_DIE_AT", -1))
@@ -79,7 +79,8 @@ def drawn(kind: str, seed: int, first: int, count: int, progress: str) -> None:
         if number == die_at:
             os.kill(os.getpid(), signal.SIGSEGV)
         ends[suffer(who, data)] += 1
-    print(json.dumps(ends), flush=True)
+        judged += who.judged
+    print(json.dumps([ends, judged]), flush=True)
     os._exit(0)  # what its threads still do is of no interest
 
 

@@ -52,6 +52,7 @@ class Finding:
 @dataclass(slots=True)
 class Told:
     cases: int = 0
+    mutations: int = 0  # that were answered each for itself; more than cases where one holds many
     seconds: float = 0.0
     ends: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -65,9 +66,10 @@ def run(kind: str, seed: int, first: int, count: int, seconds: float | None = No
     stretch = STRETCH if seconds is None else min(STRETCH, 2000)
     while number < first + count and len(told.findings) < ENOUGH:
         size = min(stretch, first + count - number)
-        death, ends, done = _child(kind, seed, number, size)
+        death, ends, done, judged = _child(kind, seed, number, size)
         told.ends.update(ends)
         told.cases += done
+        told.mutations += judged
         number += done
         if death is not None:
             finding = _finding(kind, seed, *death)
@@ -87,9 +89,9 @@ def run(kind: str, seed: int, first: int, count: int, seconds: float | None = No
 
 def _child(
     kind: str, seed: int, first: int, count: int
-) -> tuple[tuple[int, str, str] | None, dict[str, int], int]:
-    """What ended the child (number, how, what it said), how the cases ended, and how many there
-    were."""
+) -> tuple[tuple[int, str, str] | None, dict[str, int], int, int]:
+    """What ended the child (number, how, what it said), how the cases ended, how many there were,
+    and how many mutations they held (of a child that died none are counted)."""
     with tempfile.TemporaryDirectory() as folder:
         progress, out, said = (Path(folder, name) for name in ("progress", "out", "said"))
         progress.write_bytes(NUMBER.pack(-1))
@@ -101,7 +103,8 @@ def _child(
             stuck = _waited(child, progress)
         (number,) = NUMBER.unpack(progress.read_bytes())
         if child.returncode == 0:
-            return None, json.loads(out.read_text()), count
+            ends, judged = json.loads(out.read_text())
+            return None, ends, count, judged
         text = said.read_text(errors="replace")[-SAID:]
         if number < 0:
             raise RuntimeError(f"there are no cases of {kind}: {text}")
@@ -109,6 +112,7 @@ def _child(
             (number, "it waits for ever" if stuck else how(child.returncode), text),
             {},
             number - first + 1,
+            0,
         )
 
 

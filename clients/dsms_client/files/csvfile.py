@@ -162,11 +162,12 @@ class _Reader:
         handler: Any = None,
     ) -> pa.Table:
         quoted = self._options.quoted
+        size = len(block) * (1 if encoding == "utf8" else 2) + 1  # as Arrow has it: one piece
         return pyarrow.csv.read_csv(
             pa.BufferReader(block),
             read_options=pyarrow.csv.ReadOptions(
                 use_threads=False,
-                block_size=min(len(block) + 1, (1 << 31) - 1),
+                block_size=min(size, (1 << 31) - 1),
                 column_names=self._ids,
                 encoding=encoding,
             ),

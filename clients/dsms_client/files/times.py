@@ -106,6 +106,8 @@ def by_format(texts: pa.Array, form: str, zone: str | None) -> pa.Array:
     """Texts in one format; NULL for others, and for days and times that there are not."""
     pattern, names = compiled(form)
     found = pc.extract_regex(texts, pattern)
+    if found.null_count == len(found):
+        return pa.nulls(len(texts), pa.int64())
     good = found.is_valid().to_numpy(zero_copy_only=False)
 
     def number(name: str, other: int) -> np.ndarray:
@@ -201,4 +203,8 @@ def guess(texts: pa.Array) -> list[str]:
     """The formats in which all these texts are; several where days and months can't be told
     apart."""
     texts = texts.drop_null()
-    return [form for form in GUESSED if len(texts) and not by_format(texts, form, None).null_count]
+    if not len(texts):
+        return []
+    first = texts[0].as_py()
+    likely = [form for form in GUESSED if re.match(compiled(form)[0], first)]
+    return [form for form in likely if not by_format(texts, form, None).null_count]

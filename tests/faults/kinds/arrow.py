@@ -18,6 +18,8 @@ known = cache(seeds)
 
 
 class Victim:
+    judged = 1
+
     def __init__(self) -> None:
         self._streams = Streams()
 

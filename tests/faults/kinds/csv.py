@@ -45,19 +45,23 @@ WORDS += [
 
 def draw(rng: Random) -> bytes:
     which = rng.choice((0, 0, 0, 1, 2))
-    text = table(rng, "\t" if which == 1 else ",").encode()
-    if rng.random() < 0.8:
+    many = rng.random() < files.OFTEN
+    rows = files.LINES if many else rng.randrange(9)
+    text = table(rng, "\t" if which == 1 else ",", rows).encode()
+    if many:
+        text = files.each(rng, text.split(b"\n"), WORDS)
+    elif rng.random() < 0.8:
         text = mutated(rng, text, (text,), WORDS)
     if ENDINGS[which].endswith("gz"):
         text = gzip.compress(text, 1, mtime=0)
         if rng.random() < 0.3:
             text = mutated(rng, text)
-    return bytes([files.mode(rng, which)]) + text
+    return bytes([files.mode(rng, which, many)]) + text
 
 
-def table(rng: Random, delimiter: str) -> str:
+def table(rng: Random, delimiter: str, rows: int) -> str:
     names = rng.sample(list(CELLS), rng.choice((1, 1, 2, 2, 3, len(CELLS))))
     lines = [delimiter.join(names)]
-    for _ in range(rng.randrange(9)):
+    for _ in range(rows):
         lines.append(delimiter.join(rng.choice(CELLS[name]) for name in names))
     return rng.choice(("\n", "\n", "\r\n")).join(lines) + rng.choice(("\n", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from random import Random
 from unittest.mock import patch
@@ -18,14 +19,17 @@ from dsms_client.files.options import Options
 from dsms_client.files.pieces import Piece, Reject
 from dsms_client.files.source import FileSource
 from tests.faults.cases import Fault, judge
+from tests.faults.mutate import mutated
 
 COLUMNS = (("k", "STRING"), ("v", "INT"), ("f", "FLOAT"), ("d", "DECIMAL(8,2)"), ("b", "BOOL"),
            ("t", "TIMESTAMP"),
            ("y", "BYTES"), ("i", "INTERVAL"))  # a table  # fmt: skip
 LIFE = 20_000
-SMALL = 128  # of the first byte
-BLOCK = 80  # bytes of a small block
+SMALL, MANY = 128, 64  # of the first byte: read in small blocks, too; lines are cases themselves
+BLOCK = 80  # bytes of a small block, at least
 ROWS = 3  # of a piece: files are read in several
+LINES = 64  # of a file in which each is changed for itself
+OFTEN = 0.5  # of the files are such
 
 
 class Victim:
@@ -40,20 +44,24 @@ class Victim:
             "CREATE QUERY q AS SELECT k, COUNT(*), SUM(v) FROM s [ROWS 5] GROUP BY k"
         )
         self._now = 0
+        self.judged = 1
 
     def suffer(self, data: bytes) -> str:
         """The first byte says which ending, whether numbers are instants, and whether the file is
         read in small blocks as well, which must give the same."""
         mode = data[0] if data else 0
-        which, unit = divmod(mode % SMALL, 2)
+        which, unit = divmod(mode % MANY, 2)
         path = self._paths[which % len(self._paths)]
         with open(path, "wb") as file:
             file.write(data[1:])
         end, found = self._read(path, "ms" if unit else None)
+        told = sum(piece.batch.num_rows + len(piece.rejects) for piece in found or ())
+        self.judged = max(1, min(told, LINES)) if mode & MANY else 1
         if mode >= SMALL:
+            block = max(BLOCK, len(data) // 4)
             with ExitStack() as patched:
                 for module in (csvfile, jsonfile):
-                    patched.enter_context(patch.object(module, "BLOCK", BLOCK))
+                    patched.enter_context(patch.object(module, "BLOCK", block))
                 _, others = self._read(path, "ms" if unit else None)
             if found is not None and others is not None:
                 _same(found, others)
@@ -90,9 +98,15 @@ class Victim:
         os.rmdir(self._folder)
 
 
-def mode(rng: Random, which: int) -> int:
+def each(rng: Random, lines: Sequence[bytes], words: Sequence[bytes]) -> bytes:
+    """Lines of which all but the first are changed, each for itself."""
+    others = [mutated(rng, line, (rng.choice(lines),), words) for line in lines[1:]]
+    return b"\n".join([lines[0], *others])
+
+
+def mode(rng: Random, which: int, many: bool) -> int:
     """The first byte of a case for that ending."""
-    return 2 * which + rng.randrange(2) + rng.choice((0, 0, 0, SMALL))
+    return 2 * which + rng.randrange(2) + rng.choice((0, 0, 0, SMALL)) + MANY * many
 
 
 def _same(found: list[Piece], others: list[Piece]) -> None:

@@ -35,18 +35,21 @@ WORDS += [b"\0", b"{}", b"\r", b"\\u12", b"\xef\xbb\xbf", b"[" * 100, b'{"k":' *
 
 def draw(rng: Random) -> bytes:
     which = rng.choice((0, 0, 1, 2))
-    text = lines(rng).encode()
-    if rng.random() < 0.8:
+    many = rng.random() < files.OFTEN
+    text = lines(rng, files.LINES if many else rng.randint(1, 8)).encode()
+    if many:
+        text = files.each(rng, text.split(b"\n"), WORDS)
+    elif rng.random() < 0.8:
         text = mutated(rng, text, (text,), WORDS)
     if ENDINGS[which].endswith("gz"):
         text = gzip.compress(text, 1, mtime=0)
         if rng.random() < 0.3:
             text = mutated(rng, text)
-    return bytes([files.mode(rng, which)]) + text
+    return bytes([files.mode(rng, which, many)]) + text
 
 
-def lines(rng: Random) -> str:
-    return "\n".join(_row(rng) for _ in range(rng.randint(1, 8))) + rng.choice(("\n", ""))
+def lines(rng: Random, count: int) -> str:
+    return "\n".join(_row(rng) for _ in range(count)) + rng.choice(("\n", ""))
 
 
 def _row(rng: Random) -> str:

@@ -4,8 +4,8 @@ the schema that Arrow keeps in it, and of the heads of pages, and bytes of pages
 from __future__ import annotations
 
 import base64
-import copy
 import io
+import pickle
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,8 +44,13 @@ class File:
 
     data: bytes
     pages: bytes  # with the magic before them
-    footer: list[Any]
+    told: bytes  # the footer's tree, pickled
     heads: tuple[int, ...]
+
+    def footer(self) -> list[Any]:
+        """A tree of one's own."""
+        tree: list[Any] = pickle.loads(self.told)
+        return tree
 
 
 @cache
@@ -95,7 +100,7 @@ def _file(data: bytes) -> File:
         for number, _, value in _of(column, METADATA)
         if number in OFFSETS
     }
-    return File(data, data[: len(data) - 8 - size], footer, tuple(sorted(heads)))
+    return File(data, data[: len(data) - 8 - size], pickle.dumps(footer), tuple(sorted(heads)))
 
 
 def _of(fields: list[Any], number: int) -> Any:
@@ -114,7 +119,7 @@ def draw(rng: Random) -> bytes:
         case _:
             damaged = bytearray(file.pages[4:])
             damaged_in_place(rng, damaged)
-            data = _sealed(MAGIC + damaged, file.footer)
+            data = _sealed(MAGIC + damaged, file.footer())
     return bytes([rng.randrange(2)]) + data
 
 
@@ -124,7 +129,7 @@ def _sealed(pages: bytes, footer: list[Any]) -> bytes:
 
 
 def _other_footer(rng: Random, file: File) -> list[Any]:
-    footer = copy.deepcopy(file.footer)
+    footer = file.footer()
     if rng.random() < 0.2 and any(n == KEYED for n, _, _ in footer):
         for pair in _of(footer, KEYED)[1]:  # Arrow's schema
             schema = bytearray(base64.b64decode(pair[1][2]))
@@ -143,7 +148,7 @@ def _other_head(rng: Random, file: File) -> tuple[bytes, list[Any]]:
     changed(rng, head, _another)
     told = thrift.written(head)
     more = len(told) - (reader.at - at)
-    footer = copy.deepcopy(file.footer)
+    footer = file.footer()
     for group in _of(footer, ROW_GROUPS)[1]:
         for column in _of(group, COLUMNS)[1]:
             for field in _of(column, METADATA):

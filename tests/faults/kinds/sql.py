@@ -40,6 +40,8 @@ def rows(first: int, last: int) -> list[story.Step]:
 
 
 class Victim:
+    judged = 1
+
     def __init__(self) -> None:
         self.engine = Engine(
             settings=Settings(queries=MOST, state_bytes=64 << 20, statement_bytes=64 << 20)

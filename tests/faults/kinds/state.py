@@ -1,6 +1,6 @@
-"""Files of a data folder: a state, what it says behind its checksums, a log, the manifests of
-checkpoints and of archives, the catalog.  Most changed manifests get a checksum that fits, so that
-what is behind it is reached."""
+"""Files of a data folder: a state, what it or a piece of it says behind its checksums, a log, the
+manifests of checkpoints and of archives, the catalog.  Most changed manifests get a checksum that
+fits, so that what is behind it is reached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dsms.storage import checkpoints, packed
 from dsms.storage import log as logs
 from dsms.storage.archive.manifest import read_manifest
 from dsms.storage.catalog import CatalogStore
-from dsms.storage.frozen import thaw
+from dsms.storage.frozen import freeze, thaw
 from tests.faults.cases import judge
 from tests.faults.formats import pickles, values
 from tests.faults.mutate import mutated
@@ -54,8 +54,9 @@ WORDS = (
     b"s",
     b"../x",
 )
-BODY = 1
-KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog")
+PARTS = ("definition", "phys", "log", "pipeline", "sink", "evaluator", "arrivals", "slide")
+BODY, PIECE = 1, 6
+KINDS = ("state", "body", "log", "checkpoints", "manifest", "catalog", "piece")
 
 
 @cache
@@ -109,6 +110,8 @@ def _of(folder: Path) -> dict[str, list[bytes]]:
 class Victim:
     """Reads what it is given, as opening a data folder does."""
 
+    judged = 1
+
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
@@ -126,10 +129,11 @@ class Victim:
 
     def _body(self, data: bytes) -> None:
         """What a state says, behind checksums that fit."""
-        written = packed.written(
-            (packed.pack(data), *_packed_buffers()), 1 + len(_packed_buffers())
-        )
-        thaw(b"".join(map(bytes, written)), outside(), lambda reference: None, "a file")
+        _thawed(data, _packed_buffers())
+
+    def _piece(self, data: bytes) -> None:
+        """The same of a piece of a state; the first byte says of which."""
+        _thawed(data[1:], pieces()[data[0] % len(pieces())][1])
 
     def _log(self, data: bytes) -> str | None:
         files = SimFiles()
@@ -164,14 +168,16 @@ make = Victim
 
 
 def draw(rng: Random) -> bytes:
-    """Half of all are bodies of states: of the others most of what is changed is beyond a
+    """Two thirds are pieces of states: of the others most of what is changed is beyond a
     checksum."""
-    which = rng.choice((BODY, BODY, BODY, BODY, BODY, *range(len(KINDS))))
+    which = rng.choice((PIECE,) * 13 + tuple(range(len(KINDS))))
     kind = KINDS[which]
-    if kind == "body":
-        (body,) = _parts()[:1]
+    if kind in ("body", "piece"):
+        place = rng.randrange(len(pieces()))
+        body = _parts()[0] if kind == "body" else pieces()[place][0]
         changed = mutated(rng, body, (body,), WORDS) if rng.random() < 0.1 else None
-        return bytes([which]) + (changed or pickles.changed(rng, body))
+        head = bytes([which]) if kind == "body" else bytes([which, place])
+        return head + (changed or pickles.changed(rng, body))
     known = seeds()[kind]
     if kind in ("checkpoints", "manifest") and rng.random() < 0.7:
         tree = json.loads(rng.choice(known))
@@ -201,6 +207,24 @@ def _parts() -> list[bytes]:
 @cache
 def _packed_buffers() -> list[packed.Packed]:
     return list(map(packed.pack, _parts()[1:]))
+
+
+@cache
+def pieces() -> list[tuple[bytes, list[packed.Packed]]]:
+    """What pieces of a state say, and their buffers: of a stream, a table, a window, a query."""
+    world = thaw(seeds()["state"][0], outside(), lambda reference: None, "here")["world"]
+    kept = (world.inputs, world.tables, world.rings, world.figures, world.archivings)
+    found = [each for group in kept for each in group.values()]
+    for query in world.queries.values():
+        found += [getattr(query, name) for name in PARTS if hasattr(query, name)]
+    written = [list(map(bytes, freeze(each, outside()))) for each in found]
+    unpacked = [packed.unpacked(memoryview(b"".join(each)), "here")[1] for each in written]
+    return [(bytes(body), list(map(packed.pack, buffers))) for body, *buffers in unpacked]
+
+
+def _thawed(body: bytes, buffers: list[packed.Packed]) -> None:
+    written = packed.written((packed.pack(body), *buffers), 1 + len(buffers))
+    thaw(b"".join(map(bytes, written)), outside(), lambda reference: None, "a file")
 
 
 def _fitting(data: bytes, kind: str) -> bytes:

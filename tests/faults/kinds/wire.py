@@ -16,10 +16,12 @@ from dsms.settings import Settings
 from dsms_client.protocol import HEADER, OPS, pack
 from tests.faults.arrow_seeds import seeds
 from tests.faults.cases import Fault, judge
+from tests.faults.formats import values
 from tests.faults.mutate import mutated
 from tests.server.harness import Running
 
 LIFE = 2000
+MANY = 64  # frames of a conversation that says hello first
 THREADS = True
 BESIDE = 16  # of so many conversations after one the neighbour speaks
 DECLARED = ("CREATE STREAM s (k INT, v FLOAT); CREATE STREAM e (k STRING, t TIMESTAMP) TIMESTAMP "
@@ -52,6 +54,7 @@ ROWS: tuple[Any, ...] = (
     [[2**63, "x"]],
 )
 ARROW = seeds()[:12]
+HELLO = pack({"op": "hello", "id": -1, "version": 1})
 
 
 class Tracebacks(logging.Handler):
@@ -81,6 +84,7 @@ class Victim:
         self.neighbour = self.running.peer()
         self._must(self.neighbour.ask("subscribe", query="heard"))
         self._told = self._open = 0
+        self.judged = 1
 
     def suffer(self, data: bytes) -> str:
         answers = self._answers(data)
@@ -99,15 +103,17 @@ class Victim:
                 rest = peer.rest()
             except OSError:
                 return "closed"  # it had enough
-        end = "silence"
-        while rest:
-            (length,) = HEADER.unpack(rest[:4])
-            body, rest = rest[4 : 4 + length], rest[4 + length :]
+        said, at = [], 0
+        while at < len(rest):
+            (length,) = HEADER.unpack(rest[at : at + 4])
+            body, at = rest[at + 4 : at + 4 + length], at + 4 + length
             if len(body) < length:
                 break  # its side was closed as well
-            said = self._judged(msgpack.unpackb(body, strict_map_key=False))
-            end = said if end in ("silence", "answered") else end
-        return end
+            message = msgpack.unpackb(body, strict_map_key=False)
+            if "push" not in message:
+                said.append(self._judged(message))
+        self.judged = max(1, len(said) - 1) if data.startswith(HELLO) else 1
+        return next((end for end in said if end != "answered"), said[0] if said else "silence")
 
     def _judged(self, message: dict[str, Any]) -> str:
         error = message.get("error")
@@ -141,7 +147,10 @@ make = Victim
 
 
 def draw(rng: Random) -> bytes:
-    """One to eight frames, of which some have been hurt on their way."""
+    """One to eight frames, of which some have been hurt on their way; or many behind a hello, each
+    of which is answered."""
+    if rng.random() < 0.5:
+        return HELLO + b"".join(_other_frame(rng, number) for number in range(MANY))
     data = b"".join(_frame(rng) for _ in range(rng.choice((1, 2, 4, 8))))
     return mutated(rng, data) if rng.random() < 0.2 else data
 
@@ -149,6 +158,21 @@ def draw(rng: Random) -> bytes:
 def _frame(rng: Random) -> bytes:
     data = pack(_request(rng))
     if rng.random() < 0.6:
+        return data
+    body = mutated(rng, data[4:])
+    return HEADER.pack(len(body)) + body
+
+
+def _other_frame(rng: Random, number: int) -> bytes:
+    """One that is hurt in its values or its bytes; its length and mostly its id are right."""
+    message = {**_request(rng), "id": number}
+    if rng.random() < 0.5:
+        values.changed(rng, message, lambda rng, value: _anything(rng))
+    try:
+        data = pack(message)
+    except (ValueError, OverflowError, RecursionError):  # msgpack has no such value
+        data = pack({"op": "ping", "id": number})
+    if rng.random() < 0.5:
         return data
     body = mutated(rng, data[4:])
     return HEADER.pack(len(body)) + body
