@@ -121,8 +121,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.hosting": WORK  # for a server
     | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK
-    | {"dsms.hosting", "dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames",
-       "dsms.tabular"},
+    | {"dsms.hosting", "dsms.listening", "dsms.commands", "dsms.recovering", "dsms.tabular"},
     "dsms.testing": WORK
     | {"dsms.engine", "dsms.forms", SCALARS, "dsms.lengths", "dsms.tabular"},  # of users' queries
     "dsms.kernel_folder": set(),

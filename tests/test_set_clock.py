@@ -493,7 +493,7 @@ def test_what_can_not_be() -> None:
     with pytest.raises(UsageError, match="has ended") as ended:
         engine.execute("ALTER STREAM s SET CLOCK TO NOW")
     assert ended.value.code == "DS417"
-    with pytest.raises(QueryError, match="ALTER changes users, queries, and of a stream its clock"):
+    with pytest.raises(QueryError, match="ALTER changes users, queries, names, and of a stream"):
         engine.execute("ALTER STREAM s DROP COLUMN c")
 
 
