@@ -7,17 +7,22 @@ each row.  What is kept of the stream is written anew, with the column in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from dsms.api import Done
 from dsms.commands.feeding import catch_up
 from dsms.commands.quotas import check_state
 from dsms.commands.show_memory import held
+from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
 from dsms.errors import UsageError
 from dsms.intake.defaults import filled
 from dsms.intake.fed import FedInput
 from dsms.intake.stream import StreamInput
+from dsms.running.first_answers import arriving
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql.binder.definitions import bind_column
@@ -30,6 +35,14 @@ from dsms.sql.types import Field
 from dsms.state.batch import Batch
 
 SAMPLE = 8  # rows by which a default is measured
+
+
+def adding_column(
+    runtime: Runtime, store: Store, statement: ast.AddColumn, see: Callable[[], Catalog]
+) -> Pieces[Done]:
+    """`add_column`, once queries that are on the way to their first answer are there."""
+    yield from arriving(runtime)
+    return add_column(runtime, store, statement, see())
 
 
 def add_column(runtime: Runtime, store: Store, statement: ast.AddColumn, catalog: Catalog) -> Done:
@@ -128,30 +141,43 @@ def _empty(column: Field) -> bool:
 
 def widen(runtime: Runtime, key: str, after: StreamDef) -> None:
     """The stream has that schema from now on, which is longer by one column."""
-    entry, column = runtime.inputs[key], after.schema[-1]
+    entry, wider = runtime.inputs[key], Wider(after.schema[-1])
     runtime.redeclare(after)
-    _widen_entry(entry, column)
+    _widen_entry(entry, wider)
     runtime.figures[key].definition = after
     if runtime.durable is not None:
         runtime.durable.schemas[key] = after.schema
     if (ring := runtime.rings.get(key)) is not None:
-        ring.change(lambda rows: wider(rows, column))
+        ring.change(wider)
     if (archiving := runtime.archivings.get(key)) is not None:
         archiving.schema = after.schema
         archiving.set_back()
-    runtime.recents.change(key, lambda rows: wider(rows, column))
+    runtime.recents.change(key, wider)
     runtime.indices.forget(key)
     runtime.indices.declare(after)
 
 
-def _widen_entry(entry: StreamInput, column: Field) -> None:
-    entry.change(lambda rows: wider(rows, column))
+def _widen_entry(entry: StreamInput, wider: Wider) -> None:
+    entry.change(wider)
     if isinstance(entry, FedInput):
         for feed in entry.feeds.values():
-            feed.rows = [wider(rows, column) for rows in feed.rows]
+            feed.rows = [wider(rows) for rows in feed.rows]
             feed.schema, feed.places = entry.definition.schema, (*feed.places, NOTHING)
 
 
-def wider(rows: Batch, column: Field) -> Batch:
-    """The rows with a column of its default behind the others."""
-    return rows.with_cols((*rows.cols, filled(column, len(rows))))
+@dataclass(slots=True)
+class Wider:
+    """Gives rows with a column of its default behind the others.  All share one array of it, so
+    that it takes no time by rows."""
+
+    column: Field
+    defaults: pa.Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.defaults = filled(self.column, 0)
+
+    def __call__(self, rows: Batch) -> Batch:
+        n = len(rows)
+        if n > len(self.defaults):
+            self.defaults = filled(self.column, 2 * n)
+        return rows.with_cols((*rows.cols, self.defaults.slice(0, n)))

@@ -27,7 +27,7 @@ from dsms.commands import (
     show,
     show_create,
 )
-from dsms.commands.add_column import add_column
+from dsms.commands.add_column import add_column, adding_column
 from dsms.commands.planning import is_big
 from dsms.commands.points import PointRead, selecting
 from dsms.commands.quotas import check_state
@@ -245,6 +245,9 @@ def _begun(
         return SeveralSlices(Registering(runtime, store, statement, sql, see, cancel, big).pieces())
     if isinstance(statement, ast.Explain) and is_big(statement, sql):
         return SeveralSlices(explain.explaining(runtime, statement, see, cancel, big=True))
+    if isinstance(statement, ast.AddColumn):
+        store = engine.store_by(catalog.user)
+        return SeveralSlices(adding_column(runtime, store, statement, see))
     if isinstance(statement, ast.AlterStream):
         store = engine.store_by(catalog.user)
         return SeveralSlices(set_clock(runtime, store, statement, engine.now, see))

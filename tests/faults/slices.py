@@ -148,6 +148,22 @@ def set_clock(w: World) -> None:
     w.ask("ALTER STREAM s SET CLOCK TO TIMESTAMP '1970-01-01 00:02:00'")
 
 
+def add_column(w: World) -> None:
+    w.ask(STREAM.replace(";", " SUBWINDOW 1 s;"))
+    w.fill()
+    w.now()
+    w.ask("ALTER STREAM s ADD COLUMN z STRING DEFAULT 'none'")
+
+
+def replaced(w: World) -> None:
+    """A view of as many groups as there are rows becomes another one."""
+    filled(w)
+    q = "QUERY q AS SELECT CAST(v * 2 AS INT) AS i, COUNT(*){} AS n FROM s [RANGE 10 days] GROUP BY i"
+    w.ask("CREATE " + q.format(""))
+    w.now()
+    w.ask("CREATE OR REPLACE " + q.format(" + 1"))
+
+
 def select(sql: str) -> Callable[[World], None]:
     def run(w: World) -> None:
         filled(w)
@@ -306,6 +322,8 @@ SCENARIOS: dict[str, tuple[Callable[[World], None], bool]] = {  # what, whether 
     "drop stream": (drop_stream, True),
     "drop query": (drop_query, True),
     "set clock": (set_clock, True),
+    "add column": (add_column, True),
+    "replaced": (replaced, True),
     "checkpoints": (checkpoints, True),
     "frames": (frames, True),
     "values": (values, False),
@@ -323,6 +341,7 @@ SCENARIOS: dict[str, tuple[Callable[[World], None], bool]] = {  # what, whether 
             "distinct": f"SELECT DISTINCT name, k FROM s {R}",
             "join": f"SELECT a.k FROM s {R} AS a, s [RANGE 1 s] AS b WHERE a.k = b.k",
             "median": f"SELECT name, MEDIAN(v) AS m FROM s {R} GROUP BY name",
+            "topk": f"SELECT k, TOPK(v, 10) AS m FROM s {R} GROUP BY k",
             "periodic": "SELECT k, SUM(v) AS n FROM s [RANGE 10 days SLIDE 1 s] GROUP BY k",
             "quantile": "SELECT MEDIAN(v) AS n FROM s [RANGE 10 days SLIDE 10 s] GROUP BY k",
             "count": "SELECT MAX(v) AS n FROM s [ROWS 500000]",
