@@ -291,6 +291,21 @@ def test_the_old_one_answers_until_the_new_one_does(small: None, tmp_path: Path)
         again.close()
 
 
+def test_rows_come_behind_any_piece(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between the looks at the two answers that are compared."""
+    monkeypatch.setattr(net_change, "LARGE", 0)
+    for stop in range(_replaced(_filled(None), LONG, lambda n: None)):
+        db = _filled(None)
+        reader = db.subscribe("q", 0)
+        _replaced(db, LONG, lambda n, db=db, stop=stop: come(db, 80, 15) if n == stop else None)
+        come(db, 95, 5)
+        answer: Counter[tuple[object, ...]] = Counter()
+        for _, kind, _, *values in told(reader):
+            answer[tuple(values)] += 1 if kind == "insert" else -1
+        assert +answer == Counter(line[3:] for line in told(db.subscribe("q")))
+        assert not -answer
+
+
 def test_it_is_cancelled_at_any_piece(small: None, tmp_path: Path) -> None:
     steps = _replaced(_filled(None), LONG, lambda n: None)
     for stop in range(1, steps - 2, 3):

@@ -184,9 +184,11 @@ class Successor:
         difference: Difference | None = None
         try:
             if _has_change(old, running):
-                stand(runtime, self.key)
-                stand(runtime, self.hidden)
                 difference = Difference(old, running)
+                for key in (self.key, self.hidden):
+                    stand(runtime, key)
+                    difference.follow()
+                    yield None
                 if difference.large:
                     task = Apart(difference.run)
                     yield task

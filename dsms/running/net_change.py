@@ -26,22 +26,25 @@ LARGE = 1 << 14  # rows of both answers from which they are compared beforehand
 
 @dataclass(slots=True)
 class Difference:
-    """Between the answers of two queries that stand at the same instant.
+    """Between the answers of two queries, which are followed from wherever they stand, and stand at
+    the same instant when it is asked for.
 
+    copies       of the answers, as of the instants from which on they are `told`
     rows, signs  of the copies, once they are compared"""
 
     old: Registered
     new: Registered
-    copies: list[pa.RecordBatch] = field(init=False)
-    told: tuple[Subscription, Subscription] = field(init=False)
+    copies: list[pa.RecordBatch] = field(default_factory=list)
+    told: list[Subscription] = field(default_factory=list)
     rows: Columns | None = None
     signs: np.ndarray = field(default_factory=lambda: np.empty(0, np.int8))
 
-    def __post_init__(self) -> None:
-        self.copies = [_answer(self.old), _answer(self.new)]
-        self.told = tuple(Subscription(q.name, (), 1 << 62) for q in (self.old, self.new))  # type: ignore[assignment]
-        for query, reader in zip((self.old, self.new), self.told, strict=True):
-            query.readers.append(reader)
+    def follow(self) -> None:
+        """The first of them, then the second, is followed from here on."""
+        query = (self.old, self.new)[len(self.told)]
+        self.copies.append(_answer(query))
+        self.told.append(Subscription(query.name, (), 1 << 62))
+        query.readers.append(self.told[-1])
 
     @property
     def large(self) -> bool:
@@ -58,13 +61,15 @@ class Difference:
 
     def close(self) -> None:
         """Nobody follows the two any more."""
-        for query, reader in zip((self.old, self.new), self.told, strict=True):
+        for query, reader in zip((self.old, self.new), self.told, strict=False):
             query.readers = [r for r in query.readers if r is not reader]
 
     def change(self) -> Chunk:
         """Result rows from the number at which the new query is, of its instant: what leaves, then
         what enters, each in order of its columns (not as operators happen to have it)."""
         if self.rows is None:
+            while len(self.told) < 2:
+                self.follow()
             self.run()
         assert self.rows is not None
         since = [*_since(self.told[0], -1), *_since(self.told[1], 1)]

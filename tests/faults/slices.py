@@ -158,10 +158,10 @@ def add_column(w: World) -> None:
 def replaced(w: World) -> None:
     """A view of as many groups as there are rows becomes another one."""
     filled(w)
-    q = "QUERY q AS SELECT CAST(v * 2 AS INT) AS i, COUNT(*){} AS n FROM s [RANGE 10 days] GROUP BY i"
-    w.ask("CREATE " + q.format(""))
+    q = f"QUERY q AS SELECT CAST(v * 2 AS INT) AS i, COUNT(*)%s AS n FROM s {R} GROUP BY i"
+    w.ask("CREATE " + q % "")
     w.now()
-    w.ask("CREATE OR REPLACE " + q.format(" + 1"))
+    w.ask("CREATE OR REPLACE " + q % " + 1")
 
 
 def select(sql: str) -> Callable[[World], None]:
