@@ -231,6 +231,17 @@ def test_numbers_of_rows_are_not_for_who_sees_them_late(engine: Engine) -> None:
         assert [line[c] for c in ("state_bytes", "cost", "waiting")] == [None] * 3
     (line,) = rows(engine, "SHOW QUERIES FULL", "ann")
     assert line["state_bytes"] is not None and line["waiting"] == 0
+    used = {
+        u: {r["quota"]: r["used"] for r in rows(engine, "SHOW QUOTAS", u)} for u in ("ann", "bob")
+    }
+    assert used["bob"]["state"] is None and used["bob"]["queries"] == 1
+    assert used["ann"]["state"] > 0
+    engine.execute("ALTER USER bob WITH (state = 1); ALTER USER ann WITH (state = 1)")
+    for user, told in (("bob", False), ("ann", True)):
+        with pytest.raises(DsmsError, match="DS681") as caught:
+            engine.execute("CREATE QUERY r AS SELECT v FROM s [RANGE 9 s]", user=user)
+        assert ("are used" in caught.value.message) is told
+    engine.execute("ALTER USER bob WITH (state = NULL)")
     assert engine.execute("SELECT v FROM s", user="bob")[0].waiting is None
     assert engine.execute("SELECT v FROM s", user="ann")[0].waiting == 0
     for text in ("EXPLAIN QUERY q", "EXPLAIN ANALYZE QUERY q", "EXPLAIN ANALYZE QUERY p"):

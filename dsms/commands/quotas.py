@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
@@ -28,6 +28,7 @@ from dsms.rights.quotas import (
     limit_of,
     over,
 )
+from dsms.rights.seen import seen
 from dsms.running.faults import stop
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -96,6 +97,14 @@ def queries_of(runtime: Runtime, user: str) -> list[Registered]:
     return [q for q in runtime.queries.values() if _owner(runtime, q.name) == key_of(user)]
 
 
+def _told(runtime: Runtime, user: str, used: int) -> int | None:
+    """Bytes of his state, as he may know them: none where he sees rows late that his queries have
+    already."""
+    sees = seen(runtime.catalog, runtime.rights, user)
+    late = not sees.sees_all and any(sees.sees_late(q.reads) for q in queries_of(runtime, user))
+    return None if late else used
+
+
 def _limit(runtime: Runtime, user: str, quota: str) -> Limit | None:
     return limit_of(runtime.rights, runtime.settings.quota, user, quota)
 
@@ -133,7 +142,7 @@ def check_state(runtime: Runtime, user: str, statement: ast.Statement, more: int
     if key_of(who) != key_of(user):
         raise full(table)
     size = f"{more} bytes " if more else ""
-    raise over(user, STATE, limit, used, f"statement that keeps {size}more")
+    raise over(user, STATE, limit, _told(runtime, user, used), f"statement that keeps {size}more")
 
 
 def mind_state(runtime: Runtime) -> dict[str, UsageError]:
@@ -148,12 +157,13 @@ def mind_state(runtime: Runtime) -> dict[str, UsageError]:
         limit = None if user is None else _limit(runtime, user.name, STATE)
         if user is None or limit is None or used < limit.most:
             continue
-        found[key] = over(user.name, STATE, limit, used, "more rows")
+        told = _told(runtime, user.name, used)
+        found[key] = over(user.name, STATE, limit, told, "more rows")
         if used > limit.most + limit.most // PATIENT:
             running = [q for q in queries_of(runtime, user.name) if q.failure is None]
             if running:
                 largest = max(running, key=lambda query: query.nbytes())
-                stop([largest], over(user.name, STATE, limit, used, "more state"))
+                stop([largest], over(user.name, STATE, limit, told, "more state"))
     return found
 
 
@@ -210,6 +220,12 @@ def show_quotas(runtime: Runtime, catalog: Catalog, of: ast.Ident | None) -> Row
     lines = list(quota_lines(runtime))
     if not catalog.sees_all:
         lines = [line for line in lines if key_of(line.user) == key_of(catalog.user or "")]
+        lines = [
+            replace(line, used=_told(runtime, line.user, line.used or 0))
+            if line.quota == STATE
+            else line
+            for line in lines
+        ]
     if of is not None:
         lines = [line for line in lines if key_of(of.text) in rights.all_of(line.user)]
     limits = [line.limit for line in lines]

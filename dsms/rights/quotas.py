@@ -64,10 +64,10 @@ def full(name: str) -> UsageError:
     )
 
 
-def over(user: str, quota: str, limit: Limit, used: int, asks: str) -> UsageError:
+def over(user: str, quota: str, limit: Limit, used: int | None, asks: str) -> UsageError:
     """DS680 to DS683.
 
-    asks  what is refused"""
+    asks  what is refused;  used  None: he must not know"""
     code, helps = {
         QUERIES: ("DS680", "drop a query"),
         STATE: ("DS681", "drop something, or use shorter windows and RETAIN"),
@@ -76,7 +76,8 @@ def over(user: str, quota: str, limit: Limit, used: int, asks: str) -> UsageErro
     helps = f"{helps}; SHOW QUOTAS tells what is used; " if limit.most else ""
     return UsageError(
         code,
-        f"{user} may have no {asks}: {_shown(quota, limit)}, and {used} are used",
+        f"{user} may have no {asks}: {_shown(quota, limit)}"
+        + ("" if used is None else f", and {used} are used"),
         hint=f"{helps}{_way_out(user, quota)}",
     )
 
