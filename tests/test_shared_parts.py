@@ -49,6 +49,8 @@ LOWER = st.sampled_from(
         "a [RANGE 2 s] AS a LEFT JOIN b [RANGE 1 s] AS b ON a.k = b.k WHERE a.k >= 0",
         "a [RANGE 2 s] AS a JOIN p AS b ON a.k = b.k, b [RANGE 1 s] AS c WHERE c.k = a.k",
         "a [RANGE 2 s] AS a, b [RANGE 2 s] AS b WHERE a.k = b.k AND 6 / (a.v - b.v) > 1",
+        "(SELECT a.k, COUNT(*) AS v FROM a [RANGE 3 s] AS a JOIN r ON a.k = r.k GROUP BY a.k) "
+        "AS a, b [RANGE 2 s] AS b WHERE a.k = b.k",
     ]
 )
 UPPER = st.sampled_from(
@@ -307,6 +309,27 @@ def test_who_shares_what_is_shown() -> None:
     assert shown(made, "EXPLAIN QUERY q0")[-1] == ("Join a.k = b.k: shared with none now",)
     made.execute("DROP QUERY q0")
     assert not made.runtime.dispatch.parts
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_part_is_not_ahead_of_all_that_stand_on_it(on: bool) -> None:
+    """Else a change of its table would be dated behind it."""
+    made = engine(on=on)
+    made.execute(f"{TABLES}; INSERT INTO r VALUES (0, 'x')")
+    counted = "SELECT a.k, COUNT(*) AS n FROM a [RANGE 9 s] JOIN r ON a.k = r.k GROUP BY a.k"
+    both = f"({counted}) AS x, b [RANGE 9 s] WHERE b.k = x.k"
+    made.execute(f"CREATE QUERY q AS SELECT x.n FROM {both}")
+    made.execute(f"CREATE QUERY o AS SELECT x.n + w AS m FROM {both} AND w > 0")
+    assert len(made.runtime.dispatch.parts) == on
+    made.ingest("a", [[1, 1, SECOND], [1, 1, 5 * SECOND]])
+    made.heartbeat("a", 10 * SECOND)  # and b has had no row yet
+    made.execute("INSERT INTO r VALUES (1, 'y')")
+    assert made.runtime.tables["r"].last_change == 5 * SECOND
+    made.ingest("b", [[1, 1, 6 * SECOND]])
+    made.heartbeat("b", 9 * SECOND)
+    assert [(p.at, p.data.to_pylist()) for p in made.subscribe("q", 0).take() if p.data] == [  # type: ignore[union-attr]
+        (6 * SECOND, [{"n": 2}])
+    ]
 
 
 def test_parts_stand_on_parts() -> None:

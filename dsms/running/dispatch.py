@@ -20,7 +20,7 @@ from dsms.operators.predicate_index import Atom, Points, atom_of
 from dsms.plan.parts import node_at
 from dsms.plan.physical import Phys
 from dsms.running.looked import Looked, Push, Sleepers
-from dsms.running.part import Part, PartFeed, feeds_of
+from dsms.running.part import Part, PartFeed, feeds_of, parts_below
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
@@ -98,6 +98,7 @@ class Dispatch:
     others  by stream, those that see all rows, by number of registration
     places  where a query is looked up, and its slot there
     fresh   registered since the last look at them
+    above   of each part that reads tables the queries that stand on it, by what they read
     """
 
     queries: dict[str, Registered] = field(default_factory=dict)
@@ -109,6 +110,7 @@ class Dispatch:
     fresh: dict[str, Registered] = field(default_factory=dict)
     count: int = 0
     parts: dict[str, Part] = field(default_factory=dict)
+    above: dict[str, dict[tuple[str, ...], list[RunningQuery]]] = field(default_factory=dict)
 
     @classmethod
     def over(cls, queries: dict[str, Registered], on: bool) -> Dispatch:
@@ -135,6 +137,21 @@ class Dispatch:
                     found[feed.part.name] = feed.part
                     units.append(feed.part)
         self.parts = dict(sorted(found.items(), key=lambda item: (item[1].depth, item[1].number)))
+        self.above = {name: {} for name, part in found.items() if part.tables}
+        for query in self.queries.values() if self.above else ():
+            if isinstance(query, RunningQuery) and query.shares:
+                for part in parts_below(query.pipeline):
+                    if part.tables:
+                        self.above[part.name].setdefault(query.reads, []).append(query)
+
+    def far(self, part: Part) -> list[tuple[str, ...]]:
+        """Streams by whose clocks the part goes: it is as far as the furthest of the queries that
+        stand on it.  One that reads tables must not be further, or else changes of these would be
+        dated by it, and not by the answers that have been given over them."""
+        if part.name not in self.above:
+            return [part.reads]
+        queries = self.above[part.name].items()
+        return [reads for reads, some in queries if any(q.failure is None for q in some)]
 
     def parts_of(self, stream: str | None) -> list[Part]:
         """Those that read the stream (None: any), each behind those that it stands on."""

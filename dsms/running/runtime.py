@@ -357,6 +357,9 @@ class Runtime:
 
     def due(self, query: Registered | Part) -> int:
         """The instant up to which a query may answer now."""
+        if isinstance(query, Part):
+            clock = max(map(self.clock_of, self.dispatch.far(query)), default=query.clock)
+            return max(clock, before_rows(query.tables, self.tables))
         clock = self.clock_of(query.reads)
         if isinstance(query, PeriodicQuery) and query.due is None:
             firsts = [self.first_rows[s] for s in query.reads if s in self.first_rows]
@@ -364,8 +367,6 @@ class Runtime:
                 query.begin(min(firsts))
         if isinstance(query, PeriodicQuery):
             return self._closed(query, clock)
-        if isinstance(query, Part):
-            return max(clock, before_rows(query.tables, self.tables))
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
         return (
