@@ -3,10 +3,18 @@ have no subscribers."""
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
+from dsms.settings import Settings
+from tests.effort import examples
 
 DECLARED = """
 CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t;
@@ -95,3 +103,64 @@ def test_what_is_said_twice_is_refused(engine, grant: str, code: str):
     before = engine.rights
     assert told(engine, grant, None) == code
     assert engine.rights is before
+
+
+# ---------------------------------------------------------------- what stands
+
+SUMS = (
+    "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM a [RANGE 3 s] GROUP BY k",
+    "SELECT k, SUM(v) AS s FROM a [RANGE 3 s] GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT SUM(v) AS s FROM a [ROWS 3]",
+    "SELECT k, SUM(v) AS s FROM a [RANGE 3 s] GROUP BY k WITH (strategy = 'nt')",
+    "SELECT k + 1 AS k, s FROM (SELECT k, SUM(v) AS s FROM a [RANGE 2 s] GROUP BY k) AS x",
+    "SELECT SUM(v) AS s, MAX(k) AS k FROM a [RANGE 4 s SLIDE 2 s]",
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, None]),
+            st.sampled_from([2**62, 2**62 - 1, 5, None, -(2**62)]),
+            st.integers(0, 2),
+        ),
+        min_size=3,
+        max_size=14,
+    ),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from([None, "killed", "closed"]),
+)
+def test_the_view_of_a_stopped_query_is_what_its_log_comes_to(
+    rows: list[tuple], step: int, shared: bool, restart: str | None
+) -> None:
+    with TemporaryDirectory() as folder:
+        engine = Engine(f"{folder}/0", Settings(shared_parts=shared))
+        engine.execute("CREATE STREAM a (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t")
+        for n, sql in enumerate((*SUMS, *SUMS)):
+            engine.execute(f"CREATE QUERY q{n} AS {sql}")
+        at, came = 0, []
+        for k, v, later in rows:
+            at += later
+            came.append([k, v, at * 500_000])
+        for first in range(0, len(came), step):
+            engine.ingest("a", came[first : first + step])
+        engine.heartbeat("a", at * 500_000 + 2_000_000)
+        if restart == "closed":
+            engine.close()
+        if restart is not None:
+            shutil.copytree(f"{folder}/0", f"{folder}/1")
+            engine = Engine(f"{folder}/1", Settings(shared_parts=shared))
+        for n, sql in enumerate((*SUMS, *SUMS)):
+            pushes = engine.subscribe(f"q{n}", 0).take()
+            stands: Counter[tuple] = Counter()
+            for push in (p for p in pushes if p.data is not None):
+                found = Counter(map(tuple, zip(*(c.to_pylist() for c in push.data), strict=True)))
+                if push.kind == "result":
+                    stands = Counter()
+                stands += found if push.kind != "delete" else Counter()
+                stands -= found if push.kind == "delete" else Counter()
+            (view,) = engine.execute(f"SELECT * FROM q{n}")
+            assert Counter(tuple(r.values()) for r in view.data.to_pylist()) == stands, sql
+        engine.close()

@@ -184,21 +184,24 @@ class GroupByOp(InPieces):
         answers = self._answers(touches, look)
         look()
         ranks = (*self.order, self.child_width) if self.timed else self.order
-        out = self.reported.report(touches, answers, self._lives(touches), self.groups, ranks)
+        before = self._overflow(touches)
+        out = self.reported.report(
+            touches, answers, self._lives(touches), self.groups, ranks, before
+        )
         self._settle()
-        return self._up_to_overflow(out, touches)
+        return out if before == FOREVER else out.slice(0, int(np.searchsorted(out.ts, before)))
 
-    def _up_to_overflow(self, out: Batch, touches: Touches) -> Batch:
-        """What is answered before the first instant at which a SUM does not fit; that stops the
-        query."""
+    def _overflow(self, touches: Touches) -> int:
+        """The first instant at which a SUM does not fit, which stops the query: what is answered
+        before it stands.  FOREVER: all of them do."""
         sums = [a.inside if isinstance(a, Distinct) else a for a in self.aggregates]
         over = [(a.over, a) for a in sums if isinstance(a, WholeRows) and a.over >= 0]
         if not over:
-            return out
+            return FOREVER
         touch, aggregate_ = min(over, key=lambda o: o[0])
         at = int(touches.at[touch])
         self.failure = (overflow(aggregate_.result), at)
-        return out.slice(0, int(np.searchsorted(out.ts, at, side="left")))
+        return at
 
     def _watch_lives(self) -> None:
         """From now on find when the first member of each group dies: its row rests on all of

@@ -19,6 +19,14 @@ from dsms.state.batch import Batch
 LONG = 64  # places that a row may be moved by insertion; beyond that, rows are sorted
 
 
+def _last_before(before: int, touches: Touches, count: int) -> np.ndarray:
+    """For each group its last touch before that instant, or what stood reported before all."""
+    last, at = touches.final.copy(), np.append(touches.at[:count], np.iinfo(np.int64).min)
+    while (late := at[np.minimum(last, count)] >= before).any():
+        last[late] = touches.prev[last[late]]
+    return last
+
+
 @njit(cache=True, nogil=True)
 def _differ(words, valid, prev, changed):
     for t in range(len(prev)):
@@ -196,9 +204,10 @@ class Reported:
         lives: np.ndarray | None,
         keys: GroupKeys,
         order: Sequence[int],
+        before: int = FOREVER,
     ) -> Batch:
-        """Deletions and insertions of the step; they then stand reported.  `lives`: `Batch.life` by
-        touch."""
+        """Deletions and insertions of the step; they then stand reported, but for those that are
+        not `before` that instant.  `lives`: `Batch.life` by touch."""
         t, groups = touches.feed.touches, touches.groups
         exists = np.ones(t + len(groups), np.bool_)
         if not self.always:
@@ -215,12 +224,13 @@ class Reported:
         row, when, sign = row[:n], when[:n].copy(), sign[:n].copy()
         ids = self._ids(row, touches)
         out = self._batch(row, when, sign, ids, touches, answers, lives, keys, order)
-        stands = rep[touches.final]
+        final = touches.final if before == FOREVER else _last_before(before, touches, t)
+        stands = rep[final]
         for slate, a in zip(self.slates, answers, strict=True):
             slate.note(groups, stands, a)
         for kept, picked in zip(self.ids, self._ids(stands, touches), strict=True):
             kept[groups] = picked
-        self.there[groups] = exists[touches.final]
+        self.there[groups] = exists[final]
         return out
 
     def _ids(self, row: np.ndarray, touches: Touches) -> tuple[np.ndarray, ...]:
