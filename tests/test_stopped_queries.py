@@ -114,6 +114,10 @@ SUMS = (
     "SELECT k, SUM(v) AS s FROM a [RANGE 3 s] GROUP BY k WITH (strategy = 'nt')",
     "SELECT k + 1 AS k, s FROM (SELECT k, SUM(v) AS s FROM a [RANGE 2 s] GROUP BY k) AS x",
     "SELECT SUM(v) AS s, MAX(k) AS k FROM a [RANGE 4 s SLIDE 2 s]",
+    "SELECT k, COUNT(*) AS n FROM a [RANGE 3 s] GROUP BY k HAVING 9 / COUNT(v) > 1 "
+    "WITH (on_error = stop)",
+    "SELECT k, 9 / COUNT(v) AS n FROM a [RANGE 3 s] GROUP BY k WITH (on_error = stop)",
+    "SELECT DISTINCT 9 / (v - 5) AS n FROM a [RANGE 3 s] WITH (on_error = stop)",
 )
 
 

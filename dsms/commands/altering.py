@@ -13,6 +13,7 @@ from dsms.commands.succeeding import check_alone, check_unread, stand
 from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.running.paused import PausedQuery
+from dsms.running.prepare import fails
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -148,6 +149,8 @@ def applied(runtime: Runtime, key: str, query: Registered, definition: QueryDef)
     mode = str(after.get("on_error", "null"))
     if isinstance(query, RunningQuery) and mode != before.get("on_error", "null"):
         runtime.parts.left(key, query)
+        if mode == "stop" and query.sink.kept is None and fails(query.phys):
+            query.keep_answer(query.pipeline.answer())
         for errors in (query.errors, *(s.errors for s in query.pipeline.stages if s.errors)):
             errors.mode = "stop" if mode == "stop" else "null"
         runtime.dispatch.anew(key)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dsms.operators.base import Operator
 from dsms.operators.build import Builder
-from dsms.operators.expressions import ErrorCounter
+from dsms.operators.expressions import ErrorCounter, can_fail
 from dsms.operators.sink import Sink, SinkSpec
 from dsms.operators.timeline import Timeline
 from dsms.periodic.timed import TimedRelation, TimedTable
@@ -62,7 +62,7 @@ def assembled(
         (*leaves.tables, *_probed(phys)),
         limit,
         pipeline=pipeline,
-        sink=Sink(_sink_spec(runtime, phys, restore)),
+        sink=Sink(_sink_spec(runtime, phys, restore or (errors.mode == "stop" and fails(phys)))),
         since=tables.since,
     )
 
@@ -94,9 +94,20 @@ def _builder(
     return builder
 
 
-def _sink_spec(runtime: Runtime, phys: Phys, restore: bool) -> SinkSpec:
+def _sink_spec(runtime: Runtime, phys: Phys, kept: bool) -> SinkSpec:
     spec = sink_spec(phys, runtime.settings.eager_instants)
-    return replace(spec, view=True) if restore and spec.kind == "rstream" else spec
+    return replace(spec, view=True) if kept and spec.kind == "rstream" else spec
+
+
+def fails(phys: Phys) -> bool:
+    """Whether a selection above a GROUP BY may fail: where that stops the query, what the GROUP BY
+    stands by is no answer."""
+    node = phys.node
+    while isinstance(node, lp.Output | lp.Select | lp.Project | lp.Answer):
+        if isinstance(node, lp.Select) and can_fail(node.predicate):
+            return True
+        node = node.child
+    return False
 
 
 def _tables_since(runtime: Runtime, phys: Phys, timeline: Timeline | None) -> int:
