@@ -39,7 +39,6 @@ from dsms.running.writers import Writers
 from dsms.sessions import Caller
 from dsms.settings import Settings
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog
 from dsms.sql.parameters import Values
 from dsms.sql.suggest import hint
 
@@ -192,7 +191,7 @@ class Engine(Hosting):
         """Stop reading."""
         self._whole()
         subscription.closed = True
-        running = self.runtime.queries.get(Catalog.key(subscription.source))
+        running = self.runtime.queries.get(self.key_of(subscription.source))
         if running is not None:
             running.readers = [r for r in running.readers if r is not subscription]
 

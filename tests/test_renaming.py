@@ -227,6 +227,9 @@ def test_what_is_refused() -> None:
         with pytest.raises(DsmsError, match=code):
             db.execute(statement)
         assert dump(db) == shown
+    db.execute("ALTER TABLE d RENAME TO dd")
+    (done,) = db.execute(DECLARED.split(";")[3].replace("TABLE d", "TABLE IF NOT EXISTS dd"))
+    assert done.warnings == ()  # type: ignore[union-attr]
     db.execute("ALTER STREAM s RENAME TO S; ALTER STREAM s RENAME COLUMN w TO W")
     assert "STREAM S (k INT, v INT, W INT" in dump(db)
 

@@ -21,6 +21,7 @@ UNTAKEN = "\0"  # no name holds it, so what is bound under one that does meets n
 # what is said of fields that no clause is called after; None: nothing
 SAID: dict[str, str | None] = {
     "name": None,
+    "place": None,
     "schema": None,
     "sql": None,
     "derived": None,
