@@ -89,14 +89,14 @@ def _plain(texts: pa.Array) -> pa.Array | None:
     for form, kind in _ARROW.items():
         if pc.all(pc.match_substring_regex(texts, form), min_count=0).as_py():
             try:
-                return _within(texts.cast(kind).cast(pa.int64()))
+                return within(texts.cast(kind).cast(pa.int64()))
             except pa.ArrowInvalid:  # some day or hour does not exist
                 return None
     return None
 
 
-def _within(instants: pa.Array) -> pa.Array | None:
-    """The same, if all lie in the years that are allowed."""
+def within(instants: pa.Array) -> pa.Array | None:
+    """The same (microseconds), if all lie in the years that are allowed."""
     first, last = (bound.as_py() for bound in pc.min_max(instants).values())
     return instants if first is None or (first >= MIN_INSTANT and last <= MAX_INSTANT) else None
 

@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib")
 
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import (
+    files,
     frames,
     frequent,
     limits,
@@ -193,3 +194,9 @@ def test_small_frames() -> None:
     section = frames.section(Options("toy"))
     (table,) = (p for p in section.parts if isinstance(p, Table))
     assert len(table.rows) == 4
+
+
+def test_files_are_read_as_they_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_rate", lambda *_: 0.0)  # servers and processes: `make bench`
+    reading, loading = (p for p in files.section(Options("toy")).parts if isinstance(p, Table))
+    assert len(reading.rows) == len(files.FILES) and len(loading.rows) == 2

@@ -40,6 +40,7 @@ NAMES = (
     "archive",
     "durability",
     "frames",
+    "files",
 )
 
 

@@ -50,31 +50,31 @@ def blocks(
 
 def end_of_rows(data: bytes, delimiter: str | None) -> int:
     """Behind the last line end of the block that is in no quotes; 0 if there is none."""
-    if delimiter is not None and b'"' in data:
-        ends = _outside(data, delimiter)
-        return int(ends[-1]) + 1 if len(ends) else 0
-    cut = data.rfind(b"\n") + 1
-    return cut or data.rfind(b"\r", 0, -1) + 1
+    end = b"\n" if b"\n" in data else b"\r"
+    stop = len(data) - (end == b"\r")  # a newline may follow
+    if delimiter is None or b'"' not in data:
+        return data.rfind(end, 0, stop) + 1
+    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == QUOTE)
+    if not _all_around(data, quotes, delimiter):
+        inside = _quoted(data, delimiter)
+        quotes = np.array(inside, np.int64).reshape(-1) - np.tile([0, 1], len(inside))
+    while True:
+        last = data.rfind(end, 0, stop)
+        before = int(np.searchsorted(quotes, last))
+        if last < 0 or before % 2 == 0:
+            return last + 1
+        stop = int(quotes[before - 1])
 
 
-def _outside(data: bytes, delimiter: str) -> np.ndarray:
-    """Places of line ends outside of quotes.  A quote opens a value only at its beginning."""
+def _all_around(data: bytes, quotes: np.ndarray, delimiter: str) -> bool:
+    """Whether all quotes stand around values: one opens a value only at its beginning."""
     array = np.frombuffer(data, np.uint8)
-    quotes, ends = np.flatnonzero(array == QUOTE), np.flatnonzero(array == NEWLINE)
-    if not len(ends):
-        ends = np.flatnonzero(array[:-1] == RETURN)
     opening = quotes[::2]
     before = array[np.maximum(opening, 1) - 1]
-    begins = (opening == 0) | np.isin(before, (ord(delimiter), NEWLINE, RETURN))
+    begins = (before == ord(delimiter)) | (before == NEWLINE) | (before == RETURN)
+    begins[:1] |= opening[:1] == 0
     begins[1:] |= quotes[1 : 2 * len(opening) - 2 : 2] == opening[1:] - 1  # "" within quotes
-    if begins.all():
-        return ends[np.searchsorted(quotes, ends) % 2 == 0]
-    inside = _quoted(data, delimiter)
-    if not inside:
-        return ends
-    firsts, lasts = np.array(inside).T
-    at = np.searchsorted(firsts, ends, side="right") - 1
-    return ends[(at < 0) | (ends >= lasts[np.maximum(at, 0)])]
+    return bool(begins.all())
 
 
 def _quoted(data: bytes, delimiter: str) -> list[tuple[int, int]]:

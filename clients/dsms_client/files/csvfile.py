@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dsms.errors import UsageError
+from dsms.instants import within
 from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, line_ends, plain_lines
 from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
 from dsms_client.files.guess import delimiter_of
@@ -40,6 +41,7 @@ from dsms_client.files.source import HEAD, FileSource
 from dsms_client.files.text import convert, suspects
 
 BLOCK = 4 << 20
+TIMES = pa.timestamp("us")  # as Arrow reads them: in some of the ways in which instants are written
 
 
 def read(
@@ -100,14 +102,17 @@ class _Reader:
         self._places = {name: self._ids[self._names.index(name)] for name in mapping.used}
         self._skip = self._options.skip.encode()
         self.height = 0  # lines of the last block
-        plain = self._options.decimal == "."
+        options = self._options
+        kinds = {"INT": pa.int64(), "FLOAT": pa.float64()} if options.decimal == "." else {}
+        if not (options.unit or options.zone or options.time_formats):
+            kinds["TIMESTAMP"] = TIMES
         # by place in the mapping: what Arrow reads as its type by itself
         self._direct = {
-            place: {"INT": pa.int64(), "FLOAT": pa.float64()}[sql]
+            place: kinds[sql]
             for place, ((_, sql), parts) in enumerate(
                 zip(mapping.columns, mapping.source, strict=True)
             )
-            if plain and sql in ("INT", "FLOAT") and len(parts) == 1
+            if sql in kinds and len(parts) == 1
         }
 
     def prepared(self, block: bytes) -> tuple[bytes, np.ndarray | None]:
@@ -126,33 +131,47 @@ class _Reader:
         lines = plain_lines(block)
         if not lines or (self._direct and has_hexadecimal(block)):
             return None
-        kinds = dict.fromkeys(self._places.values(), pa.string())
-        shared = [n for parts in self._mapping.source for n in parts]
-        for place, kind in self._direct.items():
-            name = self._mapping.source[place][0]
-            if shared.count(name) == 1:
-                kinds[self._places[name]] = kind
-        try:
-            table = self._table(block, kinds)
-        except pa.ArrowInvalid:
-            return None
-        if table.num_rows != lines:
+        table = self._read(block)
+        if table is None or table.num_rows != lines:
             return None
         found = {name: one_array(table.column(place)) for name, place in self._places.items()}
         arrays = []
         for (_, sql), parts in zip(self._mapping.columns, self._mapping.source, strict=True):
-            array = texts_of(found, parts, len(table))
-            if array.type == pa.float64():
-                if len(suspects(array)):
-                    return None
-            elif sql != "INT" or array.type != pa.int64():
-                array, wrong = convert(array, sql, self._options)
-                if len(wrong):
-                    return None
+            array = self._as(sql, texts_of(found, parts, len(table)))
+            if array is None:
+                return None
             arrays.append(array)
         batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in self._mapping.columns])
         self.height = lines
         return Piece(batch, np.arange(first, first + lines))
+
+    def _read(self, block: bytes) -> pa.Table | None:
+        """As numbers, instants and text; None if Arrow reads something otherwise.  Where instants
+        are written in a way that Arrow does not know, they are text from then on."""
+        shared = [n for parts in self._mapping.source for n in parts]
+        while True:
+            kinds = dict.fromkeys(self._places.values(), pa.string())
+            for place, kind in self._direct.items():
+                name = self._mapping.source[place][0]
+                if shared.count(name) == 1:
+                    kinds[self._places[name]] = kind
+            try:
+                return self._table(block, kinds)
+            except pa.ArrowInvalid as problem:
+                if TIMES not in kinds.values() or str(TIMES) not in str(problem):
+                    return None
+            self._direct = {p: kind for p, kind in self._direct.items() if kind != TIMES}
+
+    def _as(self, sql: str, array: pa.Array) -> pa.Array | None:
+        """A column of the type; None if anything in it is unusual."""
+        if array.type == pa.float64():
+            return None if len(suspects(array)) else array
+        if array.type == TIMES:
+            return within(array.cast(pa.int64()))
+        if sql == "INT" and array.type == pa.int64():
+            return array
+        array, wrong = convert(array, sql, self._options)
+        return None if len(wrong) else array
 
     def _table(
         self,
@@ -196,7 +215,7 @@ class _Reader:
             table, invalid = self._bytes(block)
         except pa.ArrowInvalid as problem:
             raise UsageError("DS530", f"cannot read {source.name}: {problem}") from None
-        lines, rejects, self.height = _lines(table, invalid, first)
+        lines, rejects, self.height = _lines(table, invalid, first, block)
         blank = self._blank(table, lines - first, block) if len(self._names) > 1 else lines[:0]
         if len(blank):
             kept = np.delete(np.arange(len(lines)), blank)
@@ -263,7 +282,7 @@ class _Reader:
 
 
 def _lines(
-    table: pa.Table, invalid: Sequence[Any], first: int
+    table: pa.Table, invalid: Sequence[Any], first: int, block: bytes
 ) -> tuple[np.ndarray, list[Reject], int]:
     """The lines of the rows, which may hold line ends in their values, the rows between them that
     had not as many values as the header, and how many lines that were."""
@@ -271,11 +290,13 @@ def _lines(
     good = np.ones(len(table) + len(wrong), bool)
     good[wrong] = False
     heights = np.ones(len(good), np.int64)
-    for column in table.columns:
+    each = b"\r" not in block and block.count(b"\n") + (not block.endswith(b"\n")) == len(good)
+    for column in () if each else table.columns:
         for ending, sign in ((b"\n", 1), (b"\r", 1), (b"\r\n", -1)):
             counts = pc.fill_null(pc.count_substring(one_array(column), ending), 0)
             heights[good] += sign * counts.to_numpy(zero_copy_only=False)
-    heights[~good] += np.array([line_ends(row.text) for row in invalid], np.int64)
+    if not each:
+        heights[~good] += np.array([line_ends(row.text) for row in invalid], np.int64)
     lines = first + np.cumsum(heights) - heights
     rejects = [
         Reject(int(line), _wrong_length(row), row.text)

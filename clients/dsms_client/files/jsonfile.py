@@ -126,19 +126,19 @@ class _Reader:
         self._columns, self._wanted, self._options = columns, wanted, options
         self._paths = {key: place for place, key in enumerate(wanted) if "." in key}
         folded = {key.casefold(): key for key in keys}
-        self._spelled = [key if key in keys else folded.get(key.casefold(), key) for key in wanted]
-        self._schema = pa.schema(
-            [
-                (key, self._read_as(sql))
-                for key, (_, sql) in zip(self._spelled, columns, strict=True)
-            ]
-        )
+        self._spelled = [
+            key if key in keys or key in self._paths else folded.get(key.casefold(), key)
+            for key in wanted
+        ]
+        types = [self._read_as(sql) for _, sql in columns]
+        self._schema = nested.schema(self._spelled, types)
+        self._only = True  # so far objects have had no keys but those that are read
         self._exact = {key: place for place, key in enumerate(wanted)}
         self._folded: dict[str, list[int]] = {}
         for place, key in enumerate(wanted):
             self._folded.setdefault(key.casefold(), []).append(place)
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
-        self._simple = self._simple and not self._paths
+        self._simple = self._simple and self._schema is not None
 
     def _read_as(self, sql: str) -> pa.DataType:
         if sql == "TIMESTAMP" and self._options.unit is not None:
@@ -147,27 +147,20 @@ class _Reader:
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
-        if _has_lone_returns(block) or _has_lines_of_null(block) or not self._has_plain_keys(block):
+        if not self._simple or _has_lone_returns(block) or _has_lines_of_null(block):
             return None
-        options = pyarrow.json.ParseOptions(
-            explicit_schema=self._schema, unexpected_field_behavior="ignore"
-        )
-        try:
-            table = pyarrow.json.read_json(
-                io.BytesIO(block),
-                pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                options,
-            )
-            table.validate(full=True)  # Arrow takes decimals of too many digits
-        except pa.ArrowException:
+        if self._paths and self._has_points(block):
+            return None
+        table = self._table(block)
+        if table is None:
             return None
         if table.num_rows != block.count(b"\n"):
             return None
         arrays = []
         doubtful: set[int] = set()
-        for field, (_, sql) in zip(self._schema, self._columns, strict=True):
-            array = table.column(field.name).combine_chunks()
-            if field.type != arrow_type(sql):
+        for key, (_, sql) in zip(self._spelled, self._columns, strict=True):
+            array = nested.column(table, key)
+            if array.type != arrow_type(sql):
                 array, bad = convert(array.cast(pa.string()), sql, self._options)
                 if len(bad):
                     return None
@@ -178,6 +171,40 @@ class _Reader:
             return None
         batch = pa.RecordBatch.from_arrays(arrays, [n for n, _ in self._columns])
         return Piece(batch, np.arange(first, first + table.num_rows))
+
+    def _table(self, block: bytes) -> pa.Table | None:
+        """As Arrow reads the block, which knows keys as they are spelled alone; None if anything is
+        unusual.  Where objects have had other keys, it is looked whether these are keys of columns
+        in another spelling."""
+        if self._only:
+            table = self._parsed(block, "error")
+            if table is not None:
+                return table
+            if (table := self._parsed(block, "ignore")) is None:
+                return None
+            self._only = False
+            return table if self._has_plain_keys(block) else None
+        return self._parsed(block, "ignore") if self._has_plain_keys(block) else None
+
+    def _parsed(self, block: bytes, others: str) -> pa.Table | None:
+        options = pyarrow.json.ParseOptions(
+            explicit_schema=self._schema, unexpected_field_behavior=others
+        )
+        try:
+            table = pyarrow.json.read_json(
+                io.BytesIO(block),
+                pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                options,
+            )
+            table.validate(full=True)  # Arrow takes decimals of too many digits
+        except pa.ArrowException:
+            return None
+        return table
+
+    def _has_points(self, block: bytes) -> bool:
+        """Whether a key within a path has points itself, or text looks so."""
+        lower = block.lower()
+        return any(json.dumps(key).encode() in lower for key in nested.joined(self._paths))
 
     def _all_exact(self, block: bytes, places: list[int]) -> bool:
         """Whether the lines in these places are rows as their text says."""
@@ -191,15 +218,14 @@ class _Reader:
     def _has_plain_keys(self, block: bytes) -> bool:
         """No key of a column is spelled otherwise than in the first line.  Text that looks so is
         taken for one."""
-        if not self._simple or (b"\\" in block and _ESCAPED_KEY.search(block)):
+        if b"\\" in block and _ESCAPED_KEY.search(block):
             return False
-        lines, counts = block.count(b"\n"), [_count(block, key) for key in self._spelled]
+        plain = [key for key in self._spelled if key not in self._paths]
+        lines, counts = block.count(b"\n"), [_count(block, key) for key in plain]
         if set(counts) == {lines} and block.count(b'":') == lines * len(counts):
             return True  # each line has these keys and no others
         lower = block.lower()
-        return all(
-            n == _count(lower, key.lower()) for n, key in zip(counts, self._spelled, strict=True)
-        )
+        return all(n == _count(lower, key.lower()) for n, key in zip(counts, plain, strict=True))
 
     def by_line(self, block: bytes, first: int) -> Piece:
         """Line by line, with reasons."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 LINES = 200  # that are looked at for names
 DEPTH = 8
@@ -52,3 +55,44 @@ def value(pairs: list[tuple[str, Any]], path: str) -> Any:
 
 def _is_object(inner: list[Any]) -> bool:
     return type(inner) is not list
+
+
+def schema(paths: Sequence[str], types: Sequence[pa.DataType]) -> pa.Schema | None:
+    """What Arrow reads where these columns are, as objects within objects; None if one of them
+    would be a value and an object, too."""
+    fields: dict[str, Any] = {}
+    for path, kind in zip(paths, types, strict=True):
+        *above, last = path.split(".")
+        place = fields
+        for key in above:
+            place = place.setdefault(key, {})
+            if not isinstance(place, dict):
+                return None
+        if not all((*above, last)) or last in place:
+            return None
+        place[last] = kind
+    return pa.schema(_fields(fields))
+
+
+def _fields(found: dict[str, Any]) -> list[tuple[str, pa.DataType]]:
+    return [
+        (key, pa.struct(_fields(kind)) if isinstance(kind, dict) else kind)
+        for key, kind in found.items()
+    ]
+
+
+def column(table: pa.Table, path: str) -> pa.Array:
+    """What stands at the path in each row."""
+    top, *rest = path.split(".")
+    array = table.column(top).combine_chunks()
+    return pc.struct_field(array, rest) if rest else array
+
+
+def joined(paths: Iterable[str]) -> set[str]:
+    """Keys with points that a part of one of the paths could be as well, in small letters."""
+    found = set()
+    for path in paths:
+        keys = path.lower().split(".")
+        for first in range(len(keys)):
+            found.update(".".join(keys[first:last]) for last in range(first + 2, len(keys) + 1))
+    return found

@@ -1,0 +1,109 @@
+"""Blocks of JSON lines that Arrow reads as a whole give what line by line they give."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms_client.files import csvfile, jsonfile
+from dsms_client.files.open import read
+from dsms_client.files.source import FileSource
+from tests.effort import examples
+
+COLUMNS = (("v", "FLOAT"), ("k", "INT"), ("name", "STRING"), ("at", "TIMESTAMP"), ("x", "INT"))
+PATHS = {"k": "id.k", "name": "id.name", "at": "data.seen.at", "x": "x"}
+FIRST = '{"v": 1, "id": {"k": 1, "name": "a"}, "data": {"seen": {"at": "2020-01-01"}}, "x": 1}\n'
+
+
+def told(path, monkeypatch, whole=True):
+    """The rows with their lines, and the rejects; and how many blocks were read as a whole."""
+    counted = []
+    with monkeypatch.context() as patch:
+        made = jsonfile._Reader.whole
+
+        def counting(self, block, first):
+            found = made(self, block, first) if whole else None
+            counted.append(found is not None)
+            return found
+
+        patch.setattr(jsonfile._Reader, "whole", counting)
+        pieces = list(read(FileSource(str(path)), COLUMNS, PATHS)[1])
+    rows = [
+        (line, *row.values())
+        for piece in pieces
+        for line, row in zip(piece.lines.tolist(), piece.batch.to_pylist(), strict=True)
+    ]
+    return rows, [reject for piece in pieces for reject in piece.rejects], sum(counted)
+
+
+def test_objects_within_objects_are_read_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    other = '{"id": null, "data": {"seen": {}}, "more": [{"v": 3}], "v": null}\n{"data": null}\n'
+    path.write_text(FIRST * 3 + other)
+    rows, rejects, whole = told(path, monkeypatch)
+    assert (len(rows), rejects, whole) == (5, [], 1)
+    assert (rows, rejects) == told(path, monkeypatch, whole=False)[:2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id.k": 5}', '{"ID.K": 5}', '{"data": {"seen.at": "2020-01-01"}}',
+        '{"data.seen": {"at": "2020-01-01"}}', '{"id": {"k": 1}, "id": {"name": "b"}}',
+        '{"id": {"k": 1, "k": 2}}', '{"id": [{"k": 1}]}', '{"id": 7}', '{"ID": {"k": 1}}',
+        '{"id": {"K": 1}}', '{"id": {"\\u006b": 1}}', '{"i\\u0064": {"k": 1}}', '{"V": 1}',
+        '{"\\u0076": 2}', '{"v": 1, "V": 2}', '{"id": {"k": {"z": 1}}}', '{"id": {"k": "1"}}',
+        '{"id": {"k": 1.5}}', '{"data": {"seen": {"at": "x"}}}', '{"id": {"name": "\\ud800"}}',
+        '{"k": 3}', '{"name": "top"}', '{"x": {"id": 1}}', '{"id": {"id": {"k": 4}}}',
+    ],
+)  # lines  # fmt: skip
+@pytest.mark.parametrize("more", ["", '{"unused": 1, "v": 2}\n'])
+def test_odd_lines_are_what_they_are_alone(tmp_path, monkeypatch, line, more):
+    path = tmp_path / "a.jsonl"
+    path.write_text(FIRST + more + line + "\n" + FIRST)
+    assert told(path, monkeypatch)[:2] == told(path, monkeypatch, whole=False)[:2]
+
+
+KEYS = st.sampled_from(["v", "id", "k", "name", "data", "seen", "at", "x", "V", "id.k", "seen.at"])
+VALUES = st.recursive(
+    st.sampled_from([None, 1, 2.5, "a", "7", True, "2020-01-01", 2**60]),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=4), st.booleans())
+def test_any_objects(tmp_path_factory, objects, good):
+    path = tmp_path_factory.mktemp("json") / "a.jsonl"
+    lines = [json.dumps(one) + "\n" for one in objects]
+    path.write_text(FIRST + "".join(lines[:1] if good else lines) + FIRST)
+    with pytest.MonkeyPatch.context() as patch:
+        assert told(path, patch)[:2] == told(path, patch, whole=False)[:2]
+
+
+TIMES = ["2020-01-01", "2020-01-01 12:00:00.5", "2020-01-01T12", "", "0000-01-01", "2020-1-1",
+         "2020-01-01 12:30:15Z", " 2020-01-01", "20200101", "2020-01-01 12:30:15.1234567", "x",
+         "9999-12-31 23:59:59.999999", '"2020-01-01 10:00"', "NULL", "2020-02-30"]  # fmt: skip
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.sampled_from(TIMES), min_size=1, max_size=6), st.integers(1, 40))
+def test_times_of_csv_are_those_that_each_is_alone(tmp_path_factory, texts, block):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    path.write_text("t,k\n" + "".join(f"{text},1\n" for text in texts))
+    found = []
+    for whole in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(csvfile, "BLOCK", 64 + block)
+            if not whole:
+                patch.setattr(csvfile._Reader, "whole", lambda *_: None)
+            columns = (("t", "TIMESTAMP"), ("k", "INT"))
+            pieces = list(read(FileSource(str(path)), columns, {})[1])
+        rows = [row for piece in pieces for row in piece.batch.to_pylist()]
+        lines = [line for piece in pieces for line in piece.lines.tolist()]
+        found.append((rows, lines, [reject for piece in pieces for reject in piece.rejects]))
+    assert found[0] == found[1]
