@@ -60,11 +60,11 @@ class Checkpointer:
                 self.finished()
         elif self.engine.runtime.beginnings:
             pass  # soon
-        elif self.engine.runtime.settings.checkpoint_bytes and self.due():
+        elif self.due() and self.durable.ready(self.engine.runtime.rings):
             self.make(wait=False)
 
     def due(self) -> bool:
-        """Whether a restart would repeat more than it would read."""
+        """Whether a restart would repeat more than it would read, if that is to be looked at."""
         journal, least = self.durable.journal, self.engine.runtime.settings.checkpoint_bytes
         # after a failure it is tried again when there is more to save
         patience = 1 << min(self.failures, 4)
@@ -72,7 +72,7 @@ class Checkpointer:
             journal.written >= patience * max(least, self.size)
             or self.statements >= patience * STATEMENTS
         )
-        return much and not journal.muted
+        return bool(least) and much and not journal.muted
 
     def make(self, wait: bool = True) -> bool:
         """Write the whole state down; False, and why in `trouble`, if that can't be done (all stays
@@ -86,6 +86,9 @@ class Checkpointer:
         if self.saving is not None:
             self.finished()
         later = self.durable.background is not None and not wait
+        if wait:
+            self.durable.seal_all(self.engine.runtime.rings)
+        self.durable.begun()
         over = self.engine.runtime.settings.pause
         if later and over is not None:
             settle(self.engine.runtime)

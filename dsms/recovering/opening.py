@@ -47,7 +47,8 @@ def open_data(
     try:
         if key is not None:
             files = EncryptedFiles(files, data, key)
-        durable = Durable(files, f"{data}/journal")
+        room = engine.runtime.settings.checkpoint_bytes
+        durable = Durable(files, f"{data}/journal", room=room)
         engine.runtime.durable = durable
         saver = engine.saver = Durability(engine, durable, catalog)
         if at_work is not None:

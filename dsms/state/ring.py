@@ -55,7 +55,8 @@ class Need:
 class Ring:
     """span   µs of a sub-window (0: not settled yet: one hundredth of what is kept)
     reach  every row with ts > reach that the stream has completed is here
-    seal   makes a closed sub-window of its number and rows (None: it stays in memory)
+    seal   makes a closed sub-window of its number and rows, and how many rows come, about, before
+           it leaves (None: it stays in memory)
     """
 
     declared: int | None = None  # SUBWINDOW
@@ -67,7 +68,7 @@ class Ring:
     newest: int = ALWAYS
     updates: int = 0  # window updates so far
     count: int = 0  # rows held
-    seal: Callable[[int, Batch], SubWindow] | None = None
+    seal: Callable[[int, Batch, int], SubWindow] | None = None
 
     # -- what each reader needs --------------------------------------------------------------------
 
@@ -145,12 +146,15 @@ class Ring:
 
     def _close(self) -> None:
         rows = concat(self.buffer)
-        number = self._number(int(rows.ts[0]))
-        self.closed.append(
-            SubWindow(number, rows) if self.seal is None else self.seal(number, rows)
-        )
+        self.closed.append(self._sealed(self._number(int(rows.ts[0])), rows))
         self.buffer = []
         self.updates += 1
+
+    def _sealed(self, number: int, rows: Batch) -> SubWindow:
+        if self.seal is None:
+            return SubWindow(number, rows)
+        most = max([n.rows for n in self.needs.values()], default=0)
+        return self.seal(number, rows, max(self.size * len(rows), most))
 
     def replace(self, old: SubWindow, new: SubWindow) -> None:
         """Put `new`, with the same rows, in the place of `old`, if that is here."""
@@ -172,12 +176,7 @@ class Ring:
     def change(self, to: Callable[[Batch], Batch]) -> None:
         """All rows become others, as many, of the same instants; sub-windows are sealed anew."""
         self.buffer = [to(b) for b in self.buffer]
-        self.closed = deque(
-            SubWindow(s.number, to(s.rows))
-            if self.seal is None
-            else self.seal(s.number, to(s.rows))
-            for s in self.closed
-        )
+        self.closed = deque(self._sealed(s.number, to(s.rows)) for s in self.closed)
 
     def set_back(self, to: int) -> None:
         """As if no row had come at `to` or later: those that did are stamped before it."""

@@ -8,14 +8,16 @@ of its rings.
     FOLDER/streams/NAME/LSN-NUMBER.arrow a sealed sub-window
 
 A closed sub-window of some size is written once, as an Arrow IPC file, and from then on mapped, not
-held: a ring may be larger than memory.  Checkpoints refer to it instead of repeating it.
+held: a ring may be larger than memory.  Checkpoints refer to it instead of repeating it.  One that
+will have left its ring by the next checkpoint, as things look, stays in memory: the journal has its
+rows.  What looked so and has not left is sealed before the checkpoint is made.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Executor
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +41,7 @@ class Durable:
     """schemas  of the streams, by key
     lost     sealed sub-windows that could not be read, and why, by stream
     packing  what waits to be written of a checkpoint
+    room     bytes of the journal between two checkpoints; 0: nobody knows when there will be one
     """
 
     files: Files
@@ -47,6 +50,7 @@ class Durable:
     checkpoints: Checkpoints = field(init=False)
     schemas: dict[str, Schema] = field(default_factory=dict)
     least: int = SEALED
+    room: int = 0
     lost: list[tuple[str, DsmsError]] = field(default_factory=list)
     packing: Packing = field(default_factory=Packing)
     # segments that the checkpoint being written refers to
@@ -58,6 +62,10 @@ class Durable:
     _fresh: set[str] = field(default_factory=set)
     _removing: set[str] = field(default_factory=set)  # paths that the background is about to remove
     _unsynced: set[str] = field(default_factory=set)  # segments that may not be on the disk yet
+    # what the background has to seal, by identity
+    _waiting: dict[int, SubWindow] = field(default_factory=dict)
+    # what is sealed before the next checkpoint, in the background; None: it has not begun
+    _last: list[Future[None]] | None = None
 
     def __post_init__(self) -> None:
         self.files.make_folder(self.folder)
@@ -80,28 +88,70 @@ class Durable:
 
     # -- sub-windows -------------------------------------------------------------------------------
 
-    def seal(self, stream: str, number: int, rows: Batch) -> SubWindow:
-        """The sub-window; mapped from a file of its own if it is large enough and its stream
-        durable.  A disk that refuses leaves them in memory."""
+    def seal(self, stream: str, number: int, rows: Batch, stays: int) -> SubWindow:
+        """The sub-window; mapped from a file of its own if it is large enough, its stream durable,
+        and it won't have left before the next checkpoint: `stays` rows come before it does.  A disk
+        that refuses leaves them in memory."""
         plain = SubWindow(number, rows)
-        if (
-            batch_bytes(rows) < self.least
-            or self.journal.policies.get(stream) == "none"
-            or rows.exp is not None
-        ):
+        if not self._worth(stream, rows) or self._leaves(rows, stays):
             return plain
         if self.background is None:
             return self._seal(stream, plain)
-        self.background.submit(
+        self._seal_later(stream, plain)
+        return plain
+
+    def _worth(self, stream: str, rows: Batch) -> bool:
+        durable = self.journal.policies.get(stream) != "none"
+        return durable and batch_bytes(rows) >= self.least and rows.exp is None
+
+    def _leaves(self, rows: Batch, stays: int) -> bool:
+        """Whether these rows leave before the next checkpoint, if rows come as they did."""
+        if self.journal.muted:
+            return False
+        size = sum(col.nbytes for col in rows.cols) / len(rows)
+        return self.journal.written + stays * size < self.room
+
+    def _seal_later(self, stream: str, plain: SubWindow) -> Future[None]:
+        assert self.background is not None
+        self._waiting[id(plain)] = plain
+        return self.background.submit(
             lambda: self._sealed.append((stream, plain, self._seal(stream, plain)))
         )
-        return plain
+
+    def ready(self, rings: Mapping[str, Ring]) -> bool:
+        """A checkpoint is to be made: have the background seal what was left in memory; whether it
+        has, so that the checkpoint may begin."""
+        if self.background is None:
+            self.seal_all(rings)
+            return True
+        if self._last is None:
+            self._last = [self._seal_later(*one) for one in self._left(rings)]
+        return all(one.done() for one in self._last)
+
+    def begun(self) -> None:
+        """A checkpoint begins: what is sealed from now on is for the next one."""
+        self._last = None
+
+    def seal_all(self, rings: Mapping[str, Ring]) -> None:
+        """Seal what was left in memory, now."""
+        for stream, plain in self._left(rings):
+            sealed = self._seal(stream, plain)
+            rings[stream].replace(plain, sealed)
+            self._fresh.discard(sealed.segment or "")
+
+    def _left(self, rings: Mapping[str, Ring]) -> Iterator[tuple[str, SubWindow]]:
+        """Large sub-windows in memory, youngest first: those stay longest."""
+        for stream, ring in rings.items():
+            for sub in [s for s in reversed(ring.closed) if s.segment is None]:
+                if id(sub) not in self._waiting and self._worth(stream, sub.rows):
+                    yield stream, sub
 
     def adopt(self, rings: Mapping[str, Ring]) -> None:
         """Put sub-windows that were sealed meanwhile in place of those in memory, where these still
         are."""
         while self._sealed:
             stream, plain, sealed = self._sealed.popleft()
+            self._waiting.pop(id(plain), None)
             ring = rings.get(stream)
             if ring is not None and sealed.segment is not None:
                 ring.replace(plain, sealed)
@@ -215,5 +265,5 @@ class Sealer:
     durable: Durable
     stream: str
 
-    def __call__(self, number: int, rows: Batch) -> SubWindow:
-        return self.durable.seal(self.stream, number, rows)
+    def __call__(self, number: int, rows: Batch, stays: int) -> SubWindow:
+        return self.durable.seal(self.stream, number, rows, stays)
