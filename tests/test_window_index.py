@@ -56,7 +56,11 @@ def test_buckets_hold_each_row_once_and_equal_values_together(name):
 def test_places_of_a_large_sub_window_take_more_than_16_bits():
     col = pa.array(np.arange(stores.NARROW + 10) % 1000)
     store = Buckets.of(col, np.full(BUCKETS, -1, np.int32))
-    assert store.places.dtype == np.int32 and sorted(store.places.tolist()) == list(range(len(col)))
+    found = buckets_of(col)
+    assert store.places.dtype == np.int32
+    assert store.places.tolist() == np.argsort(found, kind="stable").tolist()
+    assert store.present.tolist() == np.unique(found).tolist()
+    assert np.diff(store.starts).tolist() == np.unique(found, return_counts=True)[1].tolist()
 
 
 @pytest.mark.parametrize("name", ["ints", "texts", "bytes"])

@@ -22,6 +22,9 @@ BUCKETS = 1 << BITS  # more cost as much room as they save rows to compare
 _SHIFT = np.uint64(64 - BITS)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 NARROW = 1 << 16  # rows whose places fit 16 bits
+GROUP_BITS = 6
+GROUP = 1 << GROUP_BITS  # buckets
+TWICE = range(1 << 15, 1 << 26)  # rows that are sorted in two passes; more don't fit what is left
 
 
 @njit(cache=True, nogil=True)
@@ -43,7 +46,10 @@ def _of_texts(offsets, address, out):
         at, end = np.int64(offsets[i]), np.int64(offsets[i + 1])
         h = np.uint64(end - at)
         if end - at >= 8:
-            while at + 8 < end:
+            h = (h ^ _word(address + at)) * _FACTOR
+            h ^= h >> np.uint64(29)
+            at += 8
+            while at + 8 < end:  # not asked for most texts, whose lengths nobody could foretell
                 h = (h ^ _word(address + at)) * _FACTOR
                 h ^= h >> np.uint64(29)
                 at += 8
@@ -59,6 +65,18 @@ def _of_texts(offsets, address, out):
 @njit(cache=True, nogil=True)
 def _sort_many(found, below, present, starts, places):
     """As `_sort_out`, where most buckets have rows: these come in ascending order."""
+    n = _begin(found, below, present, starts)
+    for i in range(len(found)):
+        at = below[found[i]]
+        places[at] = i
+        below[found[i]] = at + 1
+    below[:] = -1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _begin(found, below, present, starts):
+    """Where each bucket begins; how many have rows."""
     below[:] = 0
     for i in range(len(found)):
         below[found[i]] += 1
@@ -72,10 +90,31 @@ def _sort_many(found, below, present, starts, places):
             n += 1
         start += rows
     starts[n] = start
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _sort_twice(found, below, present, starts, places):
+    """As `_sort_many`, of so many rows that they are sorted by groups of 64 buckets first: so each
+    pass writes to few places at a time, which a cache holds."""
+    n = _begin(found, below, present, starts)
+    bits, low, one = np.uint32(GROUP_BITS), np.uint32(GROUP - 1), np.uint32(1)
+    there, halfway = below.astype(np.uint32), np.empty(len(found), np.uint32)
+    ends = there[::GROUP].copy()
     for i in range(len(found)):
-        at = below[found[i]]
-        places[at] = i
-        below[found[i]] = at + 1
+        bucket = np.uint32(found[i])
+        at = ends[bucket >> bits]
+        ends[bucket >> bits] = at + one
+        halfway[at] = (np.uint32(i) << bits) | (bucket & low)
+    i = 0
+    for group in range(len(ends)):
+        first = np.uint32(group) << bits
+        while i < ends[group]:
+            bucket = first + (halfway[i] & low)
+            at = there[bucket]
+            there[bucket] = at + one
+            places[at] = halfway[i] >> bits
+            i += 1
     below[:] = -1
     return n
 
@@ -165,6 +204,7 @@ class Buckets:
         most = min(len(found), BUCKETS)
         present, starts = np.empty(most, np.uint16), np.empty(most + 1, np.int32)
         sort = _sort_out if len(found) < BUCKETS else _sort_many
+        sort = _sort_twice if len(found) in TWICE else sort
         d = sort(found, slot, present, starts, places)
         return cls(present[:d].copy(), starts[: d + 1].copy(), places)
 
@@ -195,5 +235,6 @@ class Buckets:
             found = buckets_of(col)
             for width in (np.uint16, np.int32):
                 cls._sorted_out(found, slot, np.empty(1, width)).rows_of(np.zeros(1, np.int64))
-                many = np.zeros(BUCKETS, np.uint16)
-                cls._sorted_out(many, slot, np.empty(BUCKETS, width))
+                for rows in (BUCKETS, TWICE.start):
+                    many = np.zeros(rows, np.uint16)
+                    cls._sorted_out(many, slot, np.empty(rows, width))

@@ -270,6 +270,9 @@ SELECTS = (
     ("INT", "SELECT k, v FROM s [RANGE 1 h] WHERE k = 77"),
     ("STRING", "SELECT k, v FROM s [RANGE 1 h] WHERE host = '10.0.0.77'"),
     ("IN", "SELECT k, v FROM s [RANGE 1 h] WHERE k IN (1, 5, 9)"),
+    ("range of k", "SELECT k, v FROM s [RANGE 1 h] WHERE k BETWEEN 77 AND 99"),
+    ("range of host", "SELECT v FROM s [RANGE 1 h] WHERE host LIKE '10.0.0.7%'"),
+    ("first 10 by k", "SELECT k, v FROM s [RANGE 1 h] ORDER BY k LIMIT 10"),
     ("join with 20 rows", "SELECT s.k, s.v FROM s [RANGE 1 h] JOIN few ON s.k = few.id"),
     ("join with 20 rows, STRING", "SELECT s.v FROM s [RANGE 1 h] JOIN few ON s.host = few.host"),
     (
@@ -286,7 +289,7 @@ SELECTS = (
         "SELECT k FROM s [RANGE 30 min UNTIL 20 min AGO]) x",
     ),
 )
-COUNTING = 100  # answers until values are counted, at most
+COUNTING = 100  # answers until values are counted or sorted, at most
 
 
 def _selects(options: Options) -> Table:
