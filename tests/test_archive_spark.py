@@ -75,7 +75,7 @@ class World:
         self.engine.heartbeat("s", (seconds[-1]) * S)
 
     def ask(self, sql: str, cancel: Cancel | None = None) -> list[tuple]:
-        (rows,) = self.engine.execute(sql, cancel)
+        (rows,) = self.engine.execute(sql, cancel=cancel)
         assert isinstance(rows, Rows)
         self.as_of = rows.as_of
         return list(zip(*(c.to_pylist() for c in rows.data.columns), strict=True))

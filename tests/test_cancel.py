@@ -56,7 +56,7 @@ def test_a_cross_join_stops_when_another_thread_says_so():
 
     def ask() -> None:
         try:
-            engine.execute(CROSS, cancel)
+            engine.execute(CROSS, cancel=cancel)
         except UsageError as error:
             caught.append(error.code)
 
@@ -116,7 +116,7 @@ def test_an_insert_of_a_cancelled_query_changes_nothing():
     engine = filled(50)
     engine.execute("CREATE TABLE r (v INT PRIMARY KEY)")
     with pytest.raises(UsageError, match="DS610"):
-        engine.execute(f"INSERT INTO r SELECT a.v FROM a {WIDE}, b {WIDE}", Tripped(4))
+        engine.execute(f"INSERT INTO r SELECT a.v FROM a {WIDE}, b {WIDE}", cancel=Tripped(4))
     assert counted(engine, "SELECT COUNT(*) FROM r") == [0]
 
 
@@ -168,11 +168,11 @@ def test_a_query_cancelled_on_the_way_to_its_first_answer_is_not_there():
     )
     with sizes(100, 50):
         whole = Tripped(1 << 62)
-        engine.execute(sql, whole)
+        engine.execute(sql, cancel=whole)
         engine.execute("DROP QUERY q")
         for after in (1, 2, whole.looks // 2, whole.looks - 1):
             with pytest.raises(UsageError, match="DS610"):
-                engine.execute(sql, Tripped(after))
+                engine.execute(sql, cancel=Tripped(after))
             assert not engine.runtime.queries
             assert not engine.runtime.catalog.queries
         engine.execute(sql)

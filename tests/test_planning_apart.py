@@ -72,11 +72,11 @@ def test_a_small_one_is_planned_at_once():
 
 def test_it_is_cancelled_while_it_is_bound_and_rewritten():
     looks = Counted(1 << 40)
-    assert engine().execute(BIG, looks)
+    assert engine().execute(BIG, cancel=looks)
     assert (1 << 40) - looks.after > 600
     for part in (0.2, 0.5, 0.9):
         with pytest.raises(UsageError, match="DS610"):
-            engine().execute(BIG, Counted(int(part * ((1 << 40) - looks.after))))
+            engine().execute(BIG, cancel=Counted(int(part * ((1 << 40) - looks.after))))
 
 
 def test_what_is_declared_anew_meanwhile_is_planned_for_anew():

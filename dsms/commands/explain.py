@@ -72,6 +72,12 @@ def _reads_queries(target: ast.SelectStatement, catalog: Catalog) -> bool:
     return any(isinstance(catalog.find(name.text, name.quoted), QueryDef) for name in refs)
 
 
+def _reads_history(target: ast.SelectStatement, catalog: Catalog) -> bool:
+    """Whether it reads what a query has told, as one-time queries alone do."""
+    refs = (part for part in ast.walk(target) if isinstance(part, ast.TableRef) and part.window)
+    return any(isinstance(catalog.find(r.name.text, r.name.quoted), QueryDef) for r in refs)
+
+
 def _bound(
     target: ast.CreateQuery | ast.SelectStatement, catalog: Catalog, planner: Planner
 ) -> _Bound:
@@ -82,7 +88,8 @@ def _bound(
             return _Bound(options, bound, into)
         return _Bound(options, bound, into, planner(bound, options.items()))
     options, once = dict(check_options(target.options, "select")), reads_archive(target)
-    bound = bind_query(target, catalog, persistent=not once)
+    persistent = not (once or _reads_history(target, catalog))
+    bound = bind_query(target, catalog, persistent=persistent)
     if once:
         return _Bound(options, bound)
     phys = None if bound.slide is not None else planner(bound, options.items())

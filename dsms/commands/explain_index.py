@@ -28,7 +28,7 @@ def index_lines(runtime: Runtime, bound: lp.Output, planner: Planner) -> Iterato
     streams = {
         k: stream_of(r.node)
         for k, r in needed.items()
-        if isinstance(r.node, lp.StreamScan) and in_ring(runtime, r, at)
+        if isinstance(r.node, lp.StreamScan) and r.kind == "stream" and in_ring(runtime, r, at)
     }
     ways = access(runtime, plan, needed, needed, None, False)
     reading = ReadTransaction(whole, needed, streams, ways, limit)

@@ -147,7 +147,9 @@ class Selection:
         return {
             k: stream_of(r.node)
             for k, r in needed.items()
-            if isinstance(r.node, lp.StreamScan) and in_ring(self._runtime, r, at)
+            if isinstance(r.node, lp.StreamScan)
+            and r.kind == "stream"
+            and in_ring(self._runtime, r, at)
         }
 
     def _large(self, all_reads: Mapping[int, Read]) -> bool:
@@ -363,7 +365,7 @@ def is_simple(node: lp.Node) -> bool:
                 if not all(isinstance(e, Col) for e in node.exprs):
                     return False
             case lp.Window():
-                return isinstance(node.child, lp.StreamScan) and node.child.archive is None
+                return isinstance(node.child, lp.StreamScan) and node.child.live
             case _:
                 return False
         node = node.child

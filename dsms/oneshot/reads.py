@@ -21,6 +21,7 @@ class Read:
     archive   rows of an archive as of the instant (`dsms.oneshot.pushdown` says which of them)
     stream    rows of a stream up to `upto(at)`, in order of (ts, arrival): those with ts >
               `since(at)`; where that is ALWAYS and `rows` is set, the newest so many will do
+    history   rows that a query has told, as rows of a stream
     table     rows of a table as of the instant (`VersionedTable.current`), ts: when each was born
     versions  all versions of a non-retroactive relation that stream rows may ask for, ts: born,
               exp: ended
@@ -28,7 +29,7 @@ class Read:
               numbered serially
     """
 
-    kind: Literal["stream", "table", "versions", "appended", "archive"]
+    kind: Literal["stream", "table", "versions", "appended", "archive", "history"]
     node: lp.StreamScan | lp.TableScan | lp.Append
     spec: WindowSpec = UNBOUNDED
     floor: int = ALWAYS
@@ -54,7 +55,8 @@ def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int
     to the leaf, of which no row is looked at before it is `ago` old."""
     match node:
         case lp.StreamScan():
-            kind: Literal["stream", "archive"] = "stream" if node.archive is None else "archive"
+            kind: Literal["stream", "archive", "history"]
+            kind = "stream" if node.live else "history" if node.history else "archive"
             return {node.leaf: Read(kind, node, spec, ago=ago)}
         case lp.TableScan():
             return {node.leaf: Read("table", node)}

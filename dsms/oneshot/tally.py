@@ -150,7 +150,7 @@ def _chain(node: lp.Node, ready: Ready) -> _Chain | None:
             case _:
                 return None
         node = node.child
-    if windows != 1 or node.archive is not None or node.dated:
+    if windows != 1 or not node.live or node.dated:
         return None
     some = frozenset(k for k in columns if node.schema[k].type.kind in KINDS)
     return _Chain(node, columns, some & ready.get(node.leaf, frozenset()))

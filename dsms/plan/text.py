@@ -256,6 +256,8 @@ def _all_equal(node: lp.MultiJoin) -> str:
 
 
 def _leaf(node: lp.StreamScan) -> str:
+    if node.history:
+        return "History "
     if node.archive is None:
         return "Stream "
     return "Stream and archive " if node.archive.live else "Archive "

@@ -3,7 +3,7 @@ queries and appended results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from dsms.oneshot.reads import Read
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.windows import by_calendar
 from dsms.reads.archives import archived_clock
+from dsms.reads.history import history_from, history_rows, told_upto
 from dsms.reads.stream_rows import complete_from, floors, stream_of, stream_rows
 from dsms.reads.watch import watching
 from dsms.running.behind import rows_behind
@@ -34,11 +35,12 @@ def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
     streams, found = set(), []
     for read in needed:
         scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
-        streams |= {stream_of(n) for n in scans if n.archive is None}
+        streams |= {stream_of(n) for n in scans if n.live}
         found += [archived_clock(runtime, n) for n in scans if n.archive is not None]
         query = _query(runtime, read)
         if query is not None:
-            found.append(_answered(query))
+            is_history = read.kind == "history"
+            found.append(told_upto(runtime, query) if is_history else _answered(query))
     if streams:
         found.append(runtime.clock_of(sorted(streams)))
     return min(found, default=FOREVER)
@@ -68,15 +70,25 @@ def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
 def lacking(
     runtime: Runtime, plan: lp.Node, needed: Iterable[Read], at: int
 ) -> Iterator[tuple[int, Read]]:
-    """The leaves of streams of which not all rows are held that the plan needs as of `at`, and the
-    instants from which on they are."""
+    """The leaves of streams, and of what queries have told, of which not all rows are held that the
+    plan needs as of `at`, and the instants from which on they are."""
     floor = floors(runtime, plan)
     for read in needed:
+        query = _query(runtime, read)
+        if read.kind == "history" and query is not None:
+            lost = history_from(query, read, at, _floor(floor, read))
+            if lost is not None:
+                yield lost, read
         for part in _streams_of(read):
-            assert isinstance(part.node, lp.StreamScan)
-            found = complete_from(runtime, part, at, floor.get(part.node.leaf, ALWAYS))
+            found = complete_from(runtime, part, at, _floor(floor, part))
             if found is not None:
                 yield found, part
+
+
+def _floor(floor: Mapping[int, int], read: Read) -> int:
+    """The instant up to which rows of a leaf of a stream can't be used."""
+    assert isinstance(read.node, lp.StreamScan)
+    return floor.get(read.node.leaf, ALWAYS)
 
 
 def _streams_of(read: Read) -> list[Read]:
@@ -94,11 +106,11 @@ def batches(
     none are kept."""
     match read.kind:
         case "stream":
-            assert isinstance(read.node, lp.StreamScan)
-            floor = floors(runtime, plan).get(read.node.leaf, ALWAYS)
-            return stream_rows(runtime, read, at, floor)
+            return stream_rows(runtime, read, at, _floor(floors(runtime, plan), read))
         case "appended":
             return list(_appended(runtime, read, at, cancel))
+        case "history" if (query := _query(runtime, read)) is not None:
+            return history_rows(query, read, at, _floor(floors(runtime, plan), read))
         case _ if (query := _query(runtime, read)) is not None:
             return [_answer(query)]
         case kind:
@@ -139,9 +151,11 @@ def _without_slides(node: lp.Node) -> lp.Node:
             f"what has entered and left {node.table.name} before is not kept, and Istream "
             "in FROM needs it all"
         )
-        raise UsageError(
-            "DS416", message, hint="register the query, and read its answer; or leave Istream out"
+        hint = (
+            "register the query, and read its answer; or leave Istream out (what a query has told "
+            "is read with a window: FROM q [RANGE 1 DAY])"
         )
+        raise UsageError("DS416", message, hint=hint)
     if isinstance(node, lp.Window) and node.spec.slide is not None:
         if by_calendar(node.spec):
             message = (
@@ -166,7 +180,11 @@ def _living(pieces: Iterator[tuple[Batch, int]], at: int) -> Iterator[Batch]:
 
 
 def _query(runtime: Runtime, read: Read) -> Registered | None:
-    """The query whose answer a leaf reads; None if it is a table's."""
+    """The query whose answer, or whose history, a leaf reads; None if it is a table's or a
+    stream's."""
+    if read.kind == "history":
+        assert isinstance(read.node, lp.StreamScan)
+        return runtime.dispatch.told(stream_of(read.node))
     if not isinstance(read.node, lp.TableScan):
         return None
     key = read.node.table.home

@@ -31,8 +31,9 @@ class StreamScan:
     """A declared stream, append-only.  `leaf` numbers the plan's stream leaves in FROM order.
 
     `archive`: it reads an archive (one-time queries alone); of a query, `stream` describes its
-    result rows.  `dated`: timestamps stand beside arrival numbers (`dsms.plan.ages`), as in the
-    other leaves that have it."""
+    result rows.  `history`: what a query has told (one-time queries alone), and the instant of each
+    row as a last column.  `dated`: timestamps stand beside arrival numbers (`dsms.plan.ages`), as
+    in the other leaves that have it."""
 
     stream: StreamDef
     schema: Schema
@@ -40,6 +41,12 @@ class StreamScan:
     leaf: int = 0
     archive: Archived | None = None
     dated: bool = False
+    history: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether it reads rows of a stream, and nothing else."""
+        return self.archive is None and not self.history
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,4 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "FROM ARCHIVE kept",
     ),
     ("DS329", "ONCE SELECT * FROM ^ready", "registered ON LOOKUP", "LOOKUP ready"),
-    (
-        "DS305",
-        "ONCE SELECT * FROM busy [^ROWS 3]",
-        "windows are for streams",
-        "leave the window out",
-    ),
 ]

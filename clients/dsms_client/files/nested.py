@@ -90,7 +90,7 @@ def column(table: pa.Table, path: str) -> pa.Array:
 
 def joined(paths: Iterable[str]) -> set[str]:
     """Keys with points that a part of one of the paths could be as well, in small letters."""
-    found = set()
+    found: set[str] = set()
     for path in paths:
         keys = path.lower().split(".")
         for first in range(len(keys)):

@@ -21,9 +21,10 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
 from dsms.sql.foreign import instead
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
-from dsms.sql.types import Field
+from dsms.sql.types import TIMESTAMP, Field
 from dsms.sql.window import UNBOUNDED
 
+AT = "$at"  # the column of a history that has the instants
 Views = tuple[View, ...] | None  # what the user may read; None: everything
 
 
@@ -172,7 +173,34 @@ class _FromBinder:
         if self.ctx.persistent:
             return self._view(query, ref, views)
         _check_readable(query, ref)
+        if ref.window is not None:
+            return self._history(query, ref, views)
         return self._table(TableDef(query.name, query.schema), ref, views)
+
+    def _history(self, query: QueryDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
+        """What a persistent query has told, to a one-time query: rows of a stream, whose last
+        column, which only INSTANT names, has their instants."""
+        assert ref.window is not None
+        alias = ref.alias.text if ref.alias else query.name
+        fields = (*query.schema, Field(AT, TIMESTAMP))
+        schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in fields)
+        stream = StreamDef(query.name, fields)
+        scan = StreamScan(stream, schema, alias, self.ctx.next_leaf(), history=True)
+        rows: Node = scan
+        if views is not None:
+            shown = [replace(view, columns=(*view.columns, (AT, None))) for view in views]
+            rows = restricted(self.ctx, scan, query.name, shown)
+        scope = relation_scope(rows.schema, alias, query.name)
+        *columns, at = scope.columns
+        scope = replace(
+            scope, columns=(*columns, replace(at, hidden=True)), stamps=((alias, AT, None),)
+        )
+        self.windowed += 1
+        node = windows.put_window(
+            self.ctx, rows, ref.window, scope, rows.schema, self.block.internal
+        )
+        self._source(ref, node)
+        return self._leaf(node, scope, ref)
 
     def _view(self, query: QueryDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
         """The answer of a persistent query, to another one: as if its text stood here."""
@@ -262,9 +290,6 @@ def _check_readable(query: QueryDef, ref: ast.TableRef) -> None:
             ref.window,
             f"write FROM ARCHIVE {query.name}, with a window or without",
         )
-    if ref.window is not None:
-        message = f"{query.name} is a query, read as its answer stands, and windows are for streams"
-        raise error("DS305", message, ref.window, "leave the window out")
 
 
 def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
