@@ -150,7 +150,7 @@ def test_who_sees_a_query_in_part_sees_its_history_in_part():
             engine.execute(text, user="ann")
 
 
-def test_a_table_must_know_how_it_was_when_a_row_was_told():
+def test_a_table_must_know_how_it_was_when_a_row_was_told(monkeypatch):
     engine = _engine()
     engine.execute("CREATE TABLE d (k STRING PRIMARY KEY, x INT) NON RETROACTIVE")
     engine.execute("INSERT INTO d VALUES ('a', 1); UPDATE d SET x = 2 WHERE k = 'a'")
@@ -158,7 +158,8 @@ def test_a_table_must_know_how_it_was_when_a_row_was_told():
     engine.ingest("s", [["a", 5, 31 * S]])
     engine.heartbeat("s", 32 * S)
     assert [x for _, x in ask(engine, text)] == [1, 1, 1, 2, 2]
-    engine.runtime.tables["d"].forgotten = 15 * S
+    table = type(engine.runtime.tables["d"])
+    monkeypatch.setattr(table, "forgotten", property(lambda self: 15 * S))
     (answer,) = engine.execute(text)
     assert (answer.since, answer.data.column(1).to_pylist()) == (15 * S, [2, 2])
     with pytest.raises(DsmsError, match="DS407"):
