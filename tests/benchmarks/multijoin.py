@@ -138,7 +138,8 @@ def _figure_5_2(options: Options) -> Table:
 def _figures_5_3_and_5_4(options: Options) -> list[Table | Plot]:
     trials = _trials(options)
     want = _wanted(trials)
-    periods = options.pick((0, 1, 2, 5, 10, 20, 40), (0, 2, 10, 40), (0, 5))
+    # of which the length of the windows is a multiple
+    periods = options.pick((0, 1, 2, 5, 10, 20, 50), (0, 2, 10, 50), (0, 5))
     parts: list[Table | Plot] = []
     for figure, all_buckets in (("5.3", (1,)), ("5.4", (2, 5))):
         rows, lines = [], {}
