@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.engine import Engine
+from dsms.operators import multi_join
 from dsms.operators import multi_join_kernels as kernels
 from dsms.operators.multi_join import Arena
+from dsms.settings import Settings
 from tests.effort import examples
 from tests.generate.many_windows import joined_sliding, joined_windows
 from tests.stories.model import Story
@@ -22,7 +25,6 @@ from tests.test_recovery_equivalence import check as check_restarts
 
 SEEDS = st.integers(0, 9999)
 PIPELINE, TREE = (("joins", "pipeline"),), (("joins", "tree"),)
-NOW = np.iinfo(np.int64).max
 
 
 def ways(seed: int, more: tuple[tuple[str, str], ...] = ()) -> list[Way]:
@@ -55,6 +57,59 @@ def test_boundaries(story: Story, seed: int) -> None:
     instant, with restore."""
     path = (("path", ("'is'", "'is'", "ws")[seed % 3]),)
     check_boundaries(story, ways(seed, path))
+
+
+# ---------------------------------------------------------------- in the engine
+
+DDL = ";".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t" for s in "abc")
+SECOND = 1_000_000
+
+
+def engine(limit: int = 1 << 22) -> Engine:
+    made = Engine(settings=Settings(step_rows=limit))
+    made.execute(DDL)
+    return made
+
+
+def joined(alias: str, items: str = "{0}.v", where: str = "") -> str:
+    x, y, z = (f"{alias}{i}" for i in range(3))
+    return (
+        f"SELECT Istream({items.format(x)} AS v) FROM a [RANGE 9 s] {x}, b [RANGE 9 s] {y}, "
+        f"c [RANGE 9 s] {z} WHERE {x}.k = {y}.k AND {y}.k = {z}.k{where} WITH (joins = pipeline)"
+    )
+
+
+def fed(made: Engine, rows: int, at: int) -> None:
+    for stream in "abc":
+        given = {"k": [1] * rows, "v": list(range(rows)), "t": [at * SECOND] * rows}
+        made.ingest(stream, given)
+        made.heartbeat(stream, at * SECOND)
+
+
+def test_equal_ones_run_once() -> None:
+    made = engine()
+    made.execute(f"CREATE QUERY q AS {joined('x')}; CREATE QUERY r AS {joined('y', '{0}.v + 1')}")
+    fed(made, 3, 1)
+    shared = made.execute("SHOW SHARING")[0].data.to_pylist()
+    assert any("MultiJoin x0.k = x1.k = x2.k" in str(line) for line in shared)
+    assert made.next_seq("q") == made.next_seq("r") == 27
+
+
+def test_too_many_results_of_one_instant_stop_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of results, not of what the condition leaves out; those of instants before are told."""
+    monkeypatch.setattr(multi_join, "PART", 7)
+    made = engine(limit=30)
+    made.execute(
+        f"CREATE QUERY q AS {joined('x')};"
+        f"CREATE QUERY few AS {joined('y', where=' AND y0.v = y1.v AND y0.v = y2.v')}"
+    )
+    readers = [made.subscribe(q, 0) for q in ("q", "few")]
+    fed(made, 3, 1)
+    fed(made, 10, 20)
+    told = [list(reader.take()) for reader in readers]
+    assert told[0][-1].code == "DS631"
+    assert sum(len(push.data or ()) for push in told[0]) == 27
+    assert sum(len(push.data or ()) for push in told[1]) == 3 + 10
 
 
 # ---------------------------------------------------------------- the kernel

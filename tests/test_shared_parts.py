@@ -44,6 +44,7 @@ LOWER = st.sampled_from(
         "a [RANGE 2 s] AS a, b [RANGE 2 s] AS b WHERE a.k = b.k AND a.v + b.v > 1",
         "a [RANGE 1 s] AS a, b [RANGE 3 s UNTIL 1 s AGO] AS b WHERE a.k = b.k",
         "a [ROWS 2] AS a, b [RANGE 2 s] AS b WHERE a.k = b.k",
+        "a [RANGE 2 s] AS a, b [RANGE 1 s] AS b, a [NOW] AS c WHERE a.k = b.k AND b.k = c.k",
         "a [RANGE 2 s] AS a, a [RANGE 1 s] AS b WHERE a.k = b.v",
         "a [RANGE 2 s] AS a JOIN r AS b ON a.k = b.k, b [RANGE 1 s] AS c WHERE c.k = a.k",
         "a [RANGE 2 s] AS a LEFT JOIN b [RANGE 1 s] AS b ON a.k = b.k WHERE a.k >= 0",
