@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from tests.benchmarks import (
     trace_file,
     workloads,
 )
+from tests.benchmarks import multijoin_models as models
 from tests.benchmarks.harness import Options, Table, WrongAnswer
 from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
 from tests.benchmarks.thesis_run import Effort, run
@@ -169,6 +171,33 @@ def test_algorithm_6_is_judged() -> None:
     few, many = (frequent.judged(np.arange(5000) ** 2 % 17, 100, k) for k in (2, 17))
     assert (few.listed, many.delta, many.error) == (0, 0.0, 0.0)
     assert many.listed == many.over == 9  # squares modulo 17
+
+
+def test_algorithms_2_to_5_find_each_result_once() -> None:
+    """Without restore those alone that are alive when it is asked."""
+    stream, value = models.tuples(np.ones(3), np.array([2, 3, 2]), 60, 4)
+    length, order = np.array([9, 12, 7]), np.array([1, 2, 0])
+    rows = [np.flatnonzero(stream == i) for i in range(3)]
+    lives = [
+        (max(parts), min(t + n for t, n in zip(parts, length, strict=True)))
+        for parts in product(*rows)
+        if len({value[t] for t in parts}) == 1
+    ]
+    every = sum(born < dies for born, dies in lives)
+    for buckets, period in product((1, 2), (1, 5)):
+        found = [
+            models.join(stream, value, length, order, buckets, how, period, 0)
+            for how in (models.EAGER, models.RESTORE, models.LAZY)
+        ]
+        asked = [(born // period + 1) * period - 1 for born, _ in lives]
+        told = sum(now < dies for now, (_, dies) in zip(asked, lives, strict=True))
+        assert found == [every, every, told]
+    assert models.join(stream, value, length, order, 2, models.EAGER, 0, 0) == every
+
+
+@SLOW
+def test_joins_of_many_windows_in_all_forms(tmp_path: Path) -> None:
+    assert command.main(["multijoin", "--toy", "--report", str(tmp_path)]) == 0
 
 
 @SLOW

@@ -169,7 +169,10 @@ def star(
         columns = rng.integers(0, values, count), rng.integers(0, 1000, count), ts
         streams[name] = pa.table(dict(zip("kvt", columns, strict=True)))
     what = f"{n} windows of {alive} rows, {values} values"
-    return Job(what, streams, tuple((s, window) for s in streams), seconds, frame)
+    # results of two, three, ... n - 1 windows, which a tree keeps, over the windows' rows
+    kept = sum(alive * (alive / values) ** (k - 1) for k in range(2, n)) / (n * alive)
+    tags = ("intermediate",) if kept >= 10 else ()
+    return Job(what, streams, tuple((s, window) for s in streams), seconds, frame, "", tags)
 
 
 def real() -> Iterator[Job]:
@@ -209,7 +212,7 @@ def _zeek(folder: Path) -> Iterator[Job]:
         name: _of(t, "orig_host", at(t), t["orig_port"].to_numpy()) for name, t in parts.items()
     }
     seconds = max(int(t["t"].to_numpy()[-1]) for t in streams.values()) / SECOND
-    for length in (0.5, 2.0):
+    for length in (1.0, 3.0):
         windows = tuple((s, length) for s in streams)
         yield Job(f"zeek: dns, ssl, failed ssl of a host within {length} s", streams, windows,
                   seconds, 10)  # a call  # fmt: skip
