@@ -16,7 +16,7 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_many,
 from dsms.sql.expr import Call, Col, Lit
 from dsms.sql.types import BOOL, INT
 from dsms.state.vec import Vec
-from dsms.storage import forms, layout, packed
+from dsms.storage import forms, layout, opcodes, packed
 from dsms.storage.frozen import copy, freeze, thaw
 from dsms.storage.layout import LayoutError, by_tag
 
@@ -248,3 +248,12 @@ def test_columns_of_impossible_lengths_are_refused_before_arrow_reads_them(
 ) -> None:
     with pytest.raises(LayoutError):
         forms.arrow_array(pa.int64(), length, nulls, offset, None, bytes(16))
+
+
+@pytest.mark.parametrize("said", [b"\x80\x05Nr\x00\x00\x00\x40.", b"Np999999999\n.", b"I1\n."])
+def test_numbers_of_objects_make_no_room(said: bytes) -> None:
+    """A reader makes room for as many objects as are said to have been put down."""
+    with pytest.raises(LayoutError, match="which is no part of a state"):
+        opcodes.check(said)
+    with pytest.raises(UsageError, match="DS546"):
+        thaw(b"".join(map(bytes, packed.written((packed.pack(said),), 1))), {}, str, "here")

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.errors import DsmsError, InternalError, UsageError
-from dsms.storage import forms, layout
+from dsms.storage import forms, layout, opcodes
 from dsms.storage.arrow_cuts import cut
 from dsms.storage.forms import FORMS
 from dsms.storage.layout import LayoutError, Shapes, by_place, kind_of
@@ -120,6 +120,7 @@ def thaw(data: memoryview | bytes, outside: Names, resolve: Refer, where: Path |
     if version == LEGACY:
         from dsms.storage.legacy import LegacyReader as reader
     try:
+        opcodes.check(blobs[0])
         return reader(io.BytesIO(blobs[0]), outside, resolve, blobs[1:]).load()
     except (InternalError, *WRONG) as error:  # a fault of what the file says, not of ours
         raise UsageError(
