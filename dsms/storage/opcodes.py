@@ -25,8 +25,9 @@ _STOP = b"."
 
 
 def check(said: bytes | bytearray | memoryview) -> None:
-    """Raises LayoutError for an operation that no writer of a state uses; what is wrong otherwise,
-    the reader says."""
+    """Raises LayoutError for an operation that no writer of a state uses, and for values that are
+    longer than what is there, for which a reader would make room; what is wrong otherwise, it
+    says."""
     at = 0
     while True:
         found = _PLAIN.match(said, at)
@@ -39,3 +40,5 @@ def check(said: bytes | bytearray | memoryview) -> None:
             raise LayoutError(f"it has an operation {operation!r}, which is no part of a state")
         first = at + 1 + size
         at = first + int.from_bytes(said[at + 1 : first], "little")
+        if at > len(said):
+            raise LayoutError("it says more than there is")

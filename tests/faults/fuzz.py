@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STRETCH = 20_000  # cases of one child
 PATIENCE = 300.0  # seconds after which a child that does nothing is asked what it waits for
 PROBES = 600  # cases that are tried to make one smaller
+SLOW_PROBES = 40  # of one that takes its time, which each of them may take, too
 SAID = 3000  # characters of what a child said in the end
 ENOUGH = 20  # findings
 
@@ -72,6 +73,7 @@ def run(kind: str, seed: int, first: int, count: int, seconds: float | None = No
         told.mutations += judged
         number += done
         if death is not None:
+            say(f"case {death[0]}: {death[1]}")
             finding = _finding(kind, seed, *death)
             if finding is None:
                 told.ends["slow at first"] += 1
@@ -185,7 +187,9 @@ def _finding(kind: str, seed: int, number: int, end: str, said: str) -> Finding 
             return None if slow else Finding(kind, number, end, said, data, alone=False)
         kind_of = _kind_of(trial.said())
         small = reduced(
-            data, lambda d: trial.ends(d) == code and _kind_of(trial.said()) == kind_of, PROBES
+            data,
+            lambda d: trial.ends(d) == code and _kind_of(trial.said()) == kind_of,
+            SLOW_PROBES if code == -signal.SIGPROF else PROBES,
         )
         trial.ends(small)
         return Finding(kind, number, how(code), trial.said() or said, small, alone=True)
