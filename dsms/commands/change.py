@@ -28,7 +28,7 @@ from dsms.sql.binder import Delete, Insert, Merge, Update, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
 from dsms.sql.types import MIN_INSTANT
-from dsms.storage.catalog import packed, packed_rows
+from dsms.storage.packed_changes import packed, packed_rows
 from dsms.tables.changes import Change, Matched
 from dsms.tables.conflicts import Columns, Merged, keeping, meeting, merged
 from dsms.tables.keys import KeyCodes
@@ -60,8 +60,10 @@ def change_table(
         codes = yield from watched(table.coding(new, found.old), cancel)
         packing = Apart(partial(_stored, new))
         yield packing
+        stored = packing.result()
         if runtime.tables.get(key) is table and table.changes_made == made:
-            return changed(runtime, store, change, None, cancel, see().sees_all, codes, found)
+            told = see().sees_all
+            return changed(runtime, store, change, None, cancel, told, codes, found, stored)
     catalog = see()
     bound = bind_table_statement(statement, catalog)
     return changed(runtime, store, bound, None, cancel, catalog.sees_all)

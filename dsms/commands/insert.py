@@ -23,7 +23,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import Insert, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
-from dsms.storage.catalog import packed_rows
+from dsms.storage.packed_changes import packed_rows
 from dsms.tables.keys import KeyCodes
 from dsms.tables.versioned import VersionedTable
 

@@ -21,7 +21,7 @@ from dsms.intake.outcome import Accepted
 from dsms.intake.values import shown
 from dsms.running.runtime import Runtime
 from dsms.running.writers import FramePart, Writers
-from dsms.storage.catalog import packed, packed_rows
+from dsms.storage.packed_changes import packed, packed_rows
 from dsms.tables.changes import Change
 from dsms.tables.conflicts import keeping, meeting, merged, replacing
 from dsms.tables.keys import KeyCodes

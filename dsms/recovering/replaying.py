@@ -17,9 +17,9 @@ from dsms.recovering.starting import start
 from dsms.running.writers import FramePart
 from dsms.sql.parser import parse_one
 from dsms.storage import records
-from dsms.storage.catalog import unpacked
 from dsms.storage.checkpoints import Checkpoint
 from dsms.storage.journal import ENGINE, Entry
+from dsms.storage.packed_changes import unpacked
 
 LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from dsms.errors import InternalError, UsageError
@@ -28,6 +27,7 @@ from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
 from dsms.storage.encrypted_catalog import ENCRYPTED, EncryptedDatabase
 from dsms.storage.encryption import FolderKey
 from dsms.storage.folder_key import encrypted_error
+from dsms.storage.packed_changes import change_of, ints, packed_rows, snapshot_of
 from dsms.tables.changes import Change, TableSnapshot
 
 VERSION = 4  # of this layout: raise it with every change, and convert older files on opening
@@ -178,7 +178,7 @@ class CatalogStore:
         if they are packed already."""
         values = (
             change.at,
-            _ints(change.deleted),
+            ints(change.deleted),
             packed_rows(change.inserted) if inserted is None else inserted,
             change.first_version,
             change.rows,
@@ -212,7 +212,7 @@ class CatalogStore:
                 "? ORDER BY id"
             )
             found = self._db.execute(query, (place,)).fetchall()
-            return None if row is None else _snapshot(row), [_change(*r) for r in found]
+            return None if row is None else snapshot_of(row), [change_of(*r) for r in found]
 
     # -- the journal's part ------------------------------------------------------------------------
     # What declarations and changes of tables were made since the last checkpoints, numbered among
@@ -344,57 +344,3 @@ class CatalogStore:
 
 def _memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", isolation_level=None)
-
-
-def packed(table: str, change: Change, inserted: bytes | None = None) -> bytes:
-    """A change of a table as bytes.  `inserted`: its new rows, if they are packed already."""
-    rows = packed_rows(change.inserted) if inserted is None else inserted
-    parts = (_ints(change.deleted), rows)
-    head = json.dumps(
-        [table, change.at, change.first_version, change.rows, *map(len, parts)]
-    ).encode()
-    return b"".join((len(head).to_bytes(4, "little"), head, *parts))
-
-
-def unpacked(body: bytes) -> tuple[str, Change]:
-    """The table and the change again."""
-    size = 4 + int.from_bytes(body[:4], "little")
-    table, at, first_version, rows, deleted, inserted = json.loads(body[4:size])
-    parts = body[size : size + deleted], body[size + deleted : size + deleted + inserted]
-    return table, _change(at, *parts, first_version, rows)
-
-
-def packed_rows(columns: Sequence[pa.Array]) -> bytes:
-    """Columns as an Arrow IPC stream, found again by position; empty for no columns."""
-    if not columns:
-        return b""
-    batch = pa.record_batch(list(columns), names=[str(i) for i in range(len(columns))])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def _unpack(blob: bytes) -> tuple[pa.Array, ...]:
-    if not blob:
-        return ()
-    with pa.ipc.open_stream(blob) as reader:
-        return tuple(reader.read_next_batch().columns)
-
-
-def _ints(values: np.ndarray) -> bytes:
-    return values.astype("<i8").tobytes()
-
-
-def _change(at: int, deleted: bytes, inserted: bytes, first_version: int, rows: int) -> Change:
-    versions = np.frombuffer(deleted, "<i8").astype(np.int64)
-    return Change(at, versions, _unpack(inserted), first_version, rows)
-
-
-def _snapshot(row: tuple) -> TableSnapshot:
-    _, rows, dead, next_version, last_change, forgotten = row
-    version, born, ended, *columns = _unpack(rows)
-    version, born, ended = (v.to_numpy().astype(np.int64) for v in (version, born, ended))
-    return TableSnapshot(
-        tuple(columns), version, born, ended, _unpack(dead), next_version, last_change, forgotten
-    )
