@@ -96,3 +96,26 @@ def test_other_columns_end_a_subscription_and_one_may_subscribe_again(running):
         again = peer.push()
         assert again["kind"] == "snapshot" and again["seq"] == first["seq"]
     peer.socket.close()
+
+
+def test_writers_and_readers_of_a_stream_go_on_when_it_has_another_name(running):
+    peer = subscribed(running.port)
+    peer.push()
+    writer = Peer(running.port)
+    writer.ask("hello", version=1, client="w")
+    rows = [[[0, 1, n * S]] for n in range(8, 11)]
+    assert writer.ask("ingest", stream="s", seq=1, rows=rows[0])["accepted"] == 1
+    with connect(port=running.port) as db:
+        db.execute("ALTER STREAM s RENAME TO z; ALTER STREAM z RENAME COLUMN v TO u")
+    assert writer.ask("ingest", stream="s", seq=2, rows=rows[1])["error"]["code"] == "DS401"
+    assert writer.ask("ingest", stream="z", seq=1, rows=rows[0])["repeated"] == 1
+    assert writer.ask("ingest", stream="Z", seq=2, rows=rows[1])["accepted"] == 1
+    columns = {"k": [0], "u": [1], "t": [10 * S]}
+    assert writer.ask("ingest", stream="z", seq=3, columns=columns)["accepted"] == 1
+    writer.ask("heartbeat", stream="z", ts=10 * S)
+    ats = set()
+    while max(ats, default=0) < 10 * S:
+        ats.add(peer.push()["at"])
+    assert {8 * S, 9 * S, 10 * S} <= ats
+    peer.socket.close()
+    writer.socket.close()
