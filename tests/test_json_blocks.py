@@ -76,13 +76,28 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=examples(60))
-@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=4), st.booleans())
-def test_any_objects(tmp_path_factory, objects, good):
+@given(
+    st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=6),
+    st.booleans(),
+    st.integers(0, 2),
+    st.integers(1, 3),
+)
+def test_any_objects(tmp_path_factory, objects, good, many, often):
     path = tmp_path_factory.mktemp("json") / "a.jsonl"
     lines = [json.dumps(one) + "\n" for one in objects]
     path.write_text(FIRST + "".join(lines[:1] if good else lines) + FIRST)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonfile, "MANY", many)
+        patch.setattr(jsonfile, "OFTEN", often)
         assert told(path, patch)[:2] == told(path, patch, whole=False)[:2]
+
+
+def test_lines_around_a_wrong_one_are_read_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_text(FIRST * 3 + '{"v": "x"}\n' + FIRST * 3 + '{"v": "NaN"}\nno JSON\n' + FIRST)
+    rows, rejects, whole = told(path, monkeypatch)
+    assert ([row[0] for row in rows], whole) == ([1, 2, 3, 5, 6, 7, 8, 10], 1)
+    assert [(one.line, one.text) for one in rejects] == [(4, '{"v": "x"}'), (9, "no JSON")]
 
 
 TIMES = ["2020-01-01", "2020-01-01 12:00:00.5", "2020-01-01T12", "", "0000-01-01", "2020-1-1",

@@ -8,7 +8,6 @@ float.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -23,14 +22,26 @@ from dsms.errors import UsageError
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
+from dsms_client.files.jsonvalue import Number, Pairs, fits, kind_of, shown, text_of
 from dsms_client.files.options import Options
-from dsms_client.files.pieces import Column, Mapping, Piece, Pieces, Reject, map_columns
+from dsms_client.files.pieces import (
+    Column,
+    Mapping,
+    Piece,
+    Pieces,
+    Reject,
+    map_columns,
+    merged,
+    numbered,
+)
 from dsms_client.files.source import BOM, HEAD, FileSource
 from dsms_client.files.text import convert, reason, suspects
 
 BLOCK = 4 << 20
+MANY, OFTEN = 50, 4  # lines that are read alone: so many, and one of so many behind them
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
 _NULL_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*null")
+_ROW = re.compile(r"in row (\d+)$")  # how Arrow says which line it can't read
 _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
 
@@ -86,7 +97,7 @@ def _pieces(source: FileSource, reader: _Reader) -> Pieces:
                 line += block.count(b"\n")
                 continue
             block = block if block.endswith((b"\n", b"\r")) else block + b"\n"
-            piece = reader.whole(block, line) or reader.by_line(block, line)
+            piece = reader.piece(block, line)
             piece.done = source.position()
             line += len(block.splitlines()) if _has_lone_returns(block) else block.count(b"\n")
             yield piece
@@ -95,11 +106,9 @@ def _pieces(source: FileSource, reader: _Reader) -> Pieces:
 def _array_pieces(source: FileSource, reader: _Reader) -> Pieces:
     with source.binary() as stream:
         for block, numbers in json_array.read(stream, BLOCK, source.name):
-            piece = reader.whole(block, 0) or reader.by_line(block, 0)
-            rejects = [replace(r, line=int(numbers[r.line])) for r in piece.rejects]
-            yield replace(
-                piece, lines=numbers[piece.lines], rejects=rejects, done=source.position()
-            )
+            piece = numbered(reader.piece(block, 0), numbers)
+            piece.done = source.position()
+            yield piece
 
 
 def _has_lone_returns(block: bytes) -> bool:
@@ -145,6 +154,43 @@ class _Reader:
             return _COUNTS
         return pa.string() if sql in ("TIMESTAMP", "INTERVAL", "BYTES") else arrow_type(sql)
 
+    def piece(self, block: bytes, first: int) -> Piece:
+        """The rows of a block: lines that Arrow can't read line by line, the others as a whole."""
+        found = self.whole(block, first)
+        if found is not None:
+            return found
+        odd = self._odd(block)
+        if not len(odd):
+            return self.by_line(block, first)
+        lines = block.splitlines(keepends=True)
+        others = np.delete(np.arange(len(lines)), odd)
+        rest = self.whole(b"".join(lines[i] for i in others), 0)
+        if rest is None:
+            return self.by_line(block, first)
+        alone = self.by_line(b"".join(lines[i] for i in odd), 0)
+        return merged(numbered(rest, others + first), numbered(alone, odd + first))
+
+    def _odd(self, block: bytes) -> np.ndarray:
+        """Which lines (from 0) Arrow says that it can't read; none, where it does not say it of
+        each, or of so many that it does not pay."""
+        none = np.empty(0, np.int64)
+        if not self._simple or _has_lone_returns(block) or b"\n\n" in block:
+            return none
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+        odd: list[int] = []
+        starts, at = np.concatenate(([0], ends)), 0
+        while at < len(ends):
+            try:
+                self._read_from(memoryview(block)[starts[at] :], "ignore")
+                break
+            except pa.ArrowException as problem:
+                row = _ROW.search(str(problem))
+            if row is None or len(odd) > MANY + at // OFTEN:
+                return none
+            odd.append(at + int(row[1]))
+            at = odd[-1] + 1
+        return np.array(odd, np.int64)
+
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
         if not self._simple or _has_lone_returns(block) or _has_lines_of_null(block):
@@ -187,19 +233,21 @@ class _Reader:
         return self._parsed(block, "ignore") if self._has_plain_keys(block) else None
 
     def _parsed(self, block: bytes, others: str) -> pa.Table | None:
-        options = pyarrow.json.ParseOptions(
-            explicit_schema=self._schema, unexpected_field_behavior=others
-        )
         try:
-            table = pyarrow.json.read_json(
-                io.BytesIO(block),
-                pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-                options,
-            )
+            table = self._read_from(block, others)
             table.validate(full=True)  # Arrow takes decimals of too many digits
         except pa.ArrowException:
             return None
         return table
+
+    def _read_from(self, block: bytes | memoryview, others: str) -> pa.Table:
+        return pyarrow.json.read_json(
+            pa.BufferReader(block),
+            pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            pyarrow.json.ParseOptions(
+                explicit_schema=self._schema, unexpected_field_behavior=others
+            ),
+        )
 
     def _has_points(self, block: bytes) -> bool:
         """Whether a key within a path has points itself, or text looks so."""
@@ -261,14 +309,14 @@ class _Reader:
         for place, (name, sql) in enumerate(self._columns):
             values = [row[place] for row in rows]
             for i, value in enumerate(values):
-                if value is not None and not _fits(value, sql):
-                    bad.setdefault(i, f"{name}: {_json(value)} is not {sql}")
+                if value is not None and not fits(value, sql):
+                    bad.setdefault(i, f"{name}: {shown(value)} is not {sql}")
                     values[i] = None
-            texts = pa.array([_text(value) for value in values], pa.string())
+            texts = pa.array([text_of(value) for value in values], pa.string())
             array, wrong = convert(texts, sql, self._options)
             for i in wrong.tolist():
                 why = reason(texts[i].as_py(), sql, self._options)
-                bad.setdefault(i, f"{name}: {_json(values[i])} is not {sql}{why}")
+                bad.setdefault(i, f"{name}: {shown(values[i])} is not {sql}{why}")
             arrays.append(array)
         return bad, arrays
 
@@ -278,15 +326,15 @@ class _Reader:
         try:
             found = json.loads(
                 text,
-                object_pairs_hook=_Pairs,
-                parse_int=_Number,
-                parse_float=_Number,
-                parse_constant=_Number,
+                object_pairs_hook=Pairs,
+                parse_int=Number,
+                parse_float=Number,
+                parse_constant=Number,
             )
         except (ValueError, RecursionError) as problem:
             raise ValueError(f"not JSON: {problem}") from None
-        if not isinstance(found, _Pairs):
-            raise ValueError(f"not an object but {_kind(found)}")
+        if not isinstance(found, Pairs):
+            raise ValueError(f"not an object but {kind_of(found)}")
         row: list[Any] = [None] * len(self._columns)
         taken: dict[int, str] = {}
         for key, value in found:
@@ -315,52 +363,5 @@ class _Reader:
         return places[0] if places else None
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """An object: its keys and values as they stand there."""
-
-
-class _Number(str):
-    """A number: its digits as they stand there."""
-
-
 def _count(block: bytes, key: str) -> int:
     return block.count(json.dumps(key).encode())
-
-
-def _fits(value: Any, sql: str) -> bool:
-    """Whether a JSON value is of a kind that the type is written in."""
-    kind = sql.partition("(")[0]
-    if isinstance(value, bool) or kind == "BOOL":
-        return isinstance(value, bool) and kind == "BOOL"
-    if isinstance(value, _Number):
-        return kind in ("INT", "FLOAT", "DECIMAL", "TIMESTAMP", "INTERVAL")
-    if not isinstance(value, str) or not _is_unicode(value):
-        return False
-    if kind == "FLOAT":
-        return value in ("NaN", "Infinity", "-Infinity")
-    return kind != "INT"
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _text(value: Any) -> str | None:
-    """A value as `convert` reads it."""
-    if value is None or isinstance(value, str):
-        return value
-    return "true" if value else "false"
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, _Number):
-        return str(value)
-    return _kind(value) if isinstance(value, (list, dict)) else json.dumps(value)
-
-
-def _kind(value: Any) -> str:
-    """What messages call a value that is no object."""
-    if isinstance(value, _Number):
-        return "a number"
-    names = {_Pairs: "an object", list: "a list", str: "text", bool: "true or false"}
-    return names.get(type(value), "null")

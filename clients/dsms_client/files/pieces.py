@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,24 @@ class Piece:
 
 
 Pieces = Iterator[Piece]
+
+
+def numbered(piece: Piece, numbers: np.ndarray) -> Piece:
+    """A piece whose lines were counted from 0: `numbers` are those that they have."""
+    rejects = [replace(reject, line=int(numbers[reject.line])) for reject in piece.rejects]
+    return replace(piece, lines=numbers[piece.lines], rejects=rejects)
+
+
+def merged(one: Piece, other: Piece) -> Piece:
+    """The rows and rejects of two pieces, by their lines."""
+    lines = np.concatenate([one.lines, other.lines])
+    order = np.argsort(lines)
+    rows = pa.Table.from_batches([one.batch, other.batch]).combine_chunks().take(pa.array(order))
+    rejects = sorted([*one.rejects, *other.rejects], key=lambda reject: reject.line)
+    batch = pa.RecordBatch.from_arrays(
+        [column.combine_chunks() for column in rows.columns], names=rows.column_names
+    )
+    return Piece(batch, lines[order], rejects)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,53 @@
+"""Values of JSON as they stand in a line: numbers by their digits, objects by their pairs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object: its keys and values as they stand there."""
+
+
+class Number(str):
+    """A number: its digits as they stand there."""
+
+
+def fits(value: Any, sql: str) -> bool:
+    """Whether a JSON value is of a kind that the type is written in."""
+    kind = sql.partition("(")[0]
+    if isinstance(value, bool) or kind == "BOOL":
+        return isinstance(value, bool) and kind == "BOOL"
+    if isinstance(value, Number):
+        return kind in ("INT", "FLOAT", "DECIMAL", "TIMESTAMP", "INTERVAL")
+    if not isinstance(value, str) or not _is_unicode(value):
+        return False
+    if kind == "FLOAT":
+        return value in ("NaN", "Infinity", "-Infinity")
+    return kind != "INT"
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def text_of(value: Any) -> str | None:
+    """A value as `convert` reads it."""
+    if value is None or isinstance(value, str):
+        return value
+    return "true" if value else "false"
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, Number):
+        return str(value)
+    return kind_of(value) if isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def kind_of(value: Any) -> str:
+    """What messages call a value that is no object."""
+    if isinstance(value, Number):
+        return "a number"
+    names = {Pairs: "an object", list: "a list", str: "text", bool: "true or false"}
+    return names.get(type(value), "null")
