@@ -65,9 +65,12 @@ class ByRange(_BySorting):
     """Rows whose value lies in a range."""
 
     wanted: Range
+    _found: FoundRange | None = field(default=None, kw_only=True)
 
     def find(self, ring: Ring) -> FoundRange:
-        return self.index.find(ring, self.wanted)
+        if self._found is None or self._found.version != self.index.version:
+            self._found = self.index.find(ring, self.wanted)
+        return self._found
 
     def worth(self, ring: Ring) -> bool:
         """Whether few rows of the sub-windows that are sorted (the youngest at least) lie in it."""

@@ -73,13 +73,17 @@ def _words(kind, values, octets, out):
 
 
 @njit(cache=True, nogil=True)
-def _first(list_, kind, word):
-    """Where the first row stands whose word is not below `word`."""
-    low, high = np.int64(0), list_[2]
+def _of(list_, kind, i):
+    """The word of the i-th row of a list."""
+    return _word(kind, list_[3], list_[4], place_at(list_[0], list_[1], i))
+
+
+@njit(cache=True, nogil=True)
+def _first(list_, kind, word, low, high):
+    """Where the first row stands whose word is not below `word`, from `low` on, before `high`."""
     while low < high:
         middle = (low + high) // 2
-        at = place_at(list_[0], list_[1], middle)
-        if _word(kind, list_[3], list_[4], at) < word:
+        if _of(list_, kind, middle) < word:
             low = middle + 1
         else:
             high = middle
@@ -93,13 +97,16 @@ def _search(lists, kind, least, most, out):
     lists: int64[m, 5]: address of places, whether they are wide, how many, addresses of the column
     and its octets."""
     for k in range(len(lists)):
-        out[k, 0] = _first(lists[k], kind, least)
+        end = lists[k, 2]
+        start = out[k, 0] = _first(lists[k], kind, least, np.int64(0), end)
         if least > most:
-            out[k, 1] = out[k, 0]
-        elif most == GREATEST:
-            out[k, 1] = lists[k, 2]
-        else:
-            out[k, 1] = _first(lists[k], kind, most + 1)
+            end = start
+        elif most < GREATEST:
+            step, far = np.int64(8), start  # it is near, mostly
+            while far < end and _of(lists[k], kind, far) <= most:
+                start, far, step = far, far + step, 2 * step
+            end = _first(lists[k], kind, most + 1, start, min(far, end))
+        out[k, 1] = end
 
 
 def _kind(type_: pa.DataType) -> int:
@@ -316,19 +323,24 @@ class FoundRange:
 
     def rows(self, sub: SubWindow) -> np.ndarray:
         """The rows of a sub-window that do, ascending."""
-        places = np.sort(self.places[sub.number]).astype(np.int64)
-        if self._nulls(sub):
-            valid = numpy_valid(sub.rows.cols[self.index.column])
-            assert valid is not None
-            return np.union1d(places, np.flatnonzero(~valid))
+        places = self._near(sub)
         if self.wanted.exact or not len(places):
             return places
         col = sub.rows.cols[self.index.column].take(pa.array(places))
         return places[self.wanted.holds(col)]
 
     def among(self, subs: Sequence[SubWindow]) -> list[tuple[Batch, np.ndarray]]:
-        """Of sub-windows that it covers those that may have such rows, and these rows."""
-        return [(sub.rows, self.rows(sub)) for sub in subs if self.has(sub)]
+        """Of sub-windows that it covers those that have such rows, as far as words tell, and these
+        rows: whoever asks compares them."""
+        return [(sub.rows, self._near(sub)) for sub in subs if self.has(sub)]
+
+    def _near(self, sub: SubWindow) -> np.ndarray:
+        places = np.sort(self.places[sub.number]).astype(np.int64)
+        if not self._nulls(sub):
+            return places
+        valid = numpy_valid(sub.rows.cols[self.index.column])
+        assert valid is not None
+        return np.union1d(places, np.flatnonzero(~valid))
 
 
 def ready() -> None:
