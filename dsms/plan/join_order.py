@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsms.plan.physical import JoinOrder
@@ -44,6 +44,17 @@ class Costs:
     """What it costs to look into windows; sets of windows are bit sets."""
 
     windows: Sequence[JoinedWindow]
+    _known: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def after(self, i: int, before: int) -> float:
+        """What is left of a new row of input i behind the windows `before`."""
+        key = i, before
+        if key not in self._known:
+            self._known[key] = self._after(i, before)
+        return self._known[key]
+
+    def _after(self, i: int, before: int) -> float:
+        raise NotImplementedError
 
     def step(self, before: int, j: int) -> float:
         """Per unit of time, to look into window j from all others, those `before` having been
@@ -85,9 +96,9 @@ class Nested(Costs):
 
     def look(self, i: int, before: int, j: int) -> float:
         new, window = self.windows[i], self.windows[j]
-        return new.rate * self._partial(i, before) * window.size / window.buckets
+        return new.rate * self.after(i, before) * window.size / window.buckets
 
-    def _partial(self, i: int, before: int) -> float:
+    def _after(self, i: int, before: int) -> float:
         """Results that a row of i has with the windows `before`: each divides by the larger number
         of values, and the smaller one is left."""
         results, values = 1.0, self.windows[i].distinct
@@ -104,9 +115,9 @@ class Pipelined(Costs):
     def look(self, i: int, before: int, j: int) -> float:
         new, window = self.windows[i], self.windows[j]
         found = window.size / max(new.distinct, window.distinct)
-        return new.rate * self._reached(i, before) * (LOOKED + LISTED * found)
+        return new.rate * self.after(i, before) * (LOOKED + LISTED * found)
 
-    def _reached(self, i: int, before: int) -> float:
+    def _after(self, i: int, before: int) -> float:
         """Share of the rows of i that have partners in all windows `before`: the value is among
         theirs, and a row of it is there."""
         values, there = self.windows[i].distinct, 1.0
