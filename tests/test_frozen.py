@@ -261,7 +261,7 @@ def test_columns_of_impossible_lengths_are_refused_before_arrow_reads_them(
 )
 def test_numbers_of_objects_make_no_room(said: bytes) -> None:
     """A reader makes room for as many objects as are said to have been put down."""
-    with pytest.raises(LayoutError, match="no part of a state|more than there is"):
+    with pytest.raises(LayoutError, match=r"no part of a state|more than there is"):
         opcodes.check(said)
     with pytest.raises(UsageError, match="DS546"):
         thaw(b"".join(map(bytes, packed.written((packed.pack(said),), 1))), {}, str, "here")

@@ -11,16 +11,16 @@ from tests.effort import effort
 from tests.faults.function_child import Bench, Disagreement
 from tests.faults.functions import Told, faults
 
-QUICK = 160  # expressions, over 2,048 rows each
-ALL = 6_000
-FUZZ = 14_000  # for each step of --fuzz: a million evaluations
+QUICK = 160  # expressions, over 1,024 rows each
+ALL = 2_000
+FUZZ = 17_000  # for each step of --fuzz: a million evaluations
 
 
 def test_drawn_expressions_are_answered_alike_in_every_way() -> None:
     count = QUICK if effort() == 0 else ALL if effort() == 1 else FUZZ * effort()
     told = Told()
     found = faults(0, count, told)
-    assert sum(told.counts.values()) > 50 * count
+    assert sum(told.counts.values()) > 20 * count
     assert not found, "\n".join(f"{d.number}: {d.how}: {d.said}" for d in found)
 
 

@@ -42,7 +42,7 @@ from tests.oracle.scalar import evaluate
 from tests.scalars import same
 
 MEMORY = 3 << 30  # bytes of address space that the child may take beyond what it has at the start
-ROWS = 2048  # of the table
+ROWS = 1024  # of the table
 BATCH = 16  # expressions of one statement, and of one persistent query
 T = list(COLUMNS).index("t")
 CLOSE = {

@@ -3,8 +3,8 @@ ways, is told.
 
     python -m tests.faults.functions --count 100000 [--first 0]
 
-An expression is evaluated over a table of 2,048 rows of edge values, in three ways.  An evaluation
-counts where expression and values are others than all before, and all ways agree: hundreds of an
+An expression is evaluated over a table of 1,024 rows of edge values, in three ways.  An evaluation
+counts where text and values are others than all before, and all ways agree: a hundred of an
 expression that is not refused (`function_child` has the rules).
 """
 

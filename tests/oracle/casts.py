@@ -48,6 +48,10 @@ CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?", re.A)  # be
 # behind one without dashes
 BASIC_CLOCK = re.compile(r"(\d\d):?(?:(\d\d):?(?:(\d\d)(?:[.,](\d+))?)?)?", re.A)
 
+# parts of a length; no part of one is tried twice, whatever the text
+PART = re.compile(r"([+-]?)\s*+(\d++(?:\.\d*+)?|\.\d++)\s*+([a-z]++)", re.A | re.I)
+LENGTH = re.compile(rf"(?:{PART.pattern}\s*+)++", re.A | re.I)
+
 
 def cast(call: Call, x: Value) -> Value:
     """CAST(x AS call.type), x not NULL."""
@@ -191,10 +195,10 @@ def _length_text(s: str, raw: str, target: Type) -> int:
     if clock is not None:
         seconds = (int(clock[2]) * 60 + int(clock[3])) * 60 + Fraction(clock[4] or 0)
         return math.floor(seconds * 10**6 * (-1 if clock[1] == "-" else 1))
-    if re.fullmatch(r"(?:[+-]?\s*(\d+\.?\d*|\.\d+)\s*[a-z]+\s*)+", s, re.A | re.I) is None:
+    if LENGTH.fullmatch(s) is None:
         raise Failed("no INTERVAL")
     total = Fraction(0)
-    for sign, number, unit in re.findall(r"([+-]?)\s*(\d+\.?\d*|\.\d+)\s*([a-z]+)", s, re.A | re.I):
+    for sign, number, unit in PART.findall(s):
         if unit.lower() not in UNITS:
             raise Failed("no unit")
         total += Fraction(sign + number) * UNITS[unit.lower()]
