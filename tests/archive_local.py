@@ -17,7 +17,7 @@ from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, stored_schema, unlike
+from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, in_files, stored_schema, unlike
 
 
 class Local:
@@ -44,10 +44,10 @@ def conformed(table: pa.Table, schema: Schema) -> pa.Table:
     there = set(table.schema.names)
     columns = [
         table.column(f.name).cast(f.type) if f.name in there else pa.nulls(table.num_rows, f.type)
-        for f in stored_schema(schema)
+        for f in stored_schema(in_files(schema))
     ]
-    found = pa.table(columns, schema=stored_schema(schema))
-    meant = [filled(f, found[f.name], found[TS]) for f in schema]
+    found = pa.table(columns, schema=stored_schema(in_files(schema)))
+    meant = [filled(f, found) for f in schema]
     return pa.table([*meant, *(found[m] for m in MARKS)], schema=stored_schema(schema))
 
 

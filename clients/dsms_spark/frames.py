@@ -18,7 +18,7 @@ from dsms.errors import UsageError
 from dsms.sql.types import FOREVER, Field, Kind, Schema
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import INDEX, Archive, IndexFile, Manifest
-from dsms.storage.archive.schema import EXP, MARKS, TS, Filled
+from dsms.storage.archive.schema import EXP, MARKS, TS, Filled, in_files, names_of
 from dsms.storage.archive.work import PartitionFiles, Work
 
 if TYPE_CHECKING:
@@ -67,19 +67,21 @@ def read_files(
     spark: SparkSession, archive: Archive, schema: Schema, paths: Sequence[str]
 ) -> DataFrame:
     """The rows of some files; columns that a file does not have have their default, or NULL."""
-    columns = spark_schema(schema)
     if not paths:
-        return spark.createDataFrame([], columns)
+        return spark.createDataFrame([], spark_schema(schema))
+    columns = spark_schema(in_files(schema))
     rows = spark.read.schema(columns).parquet(*(_escaped(archive.location(p)) for p in paths))
     made = {f.name: _filled(f, f.default) for f in schema if isinstance(f.default, Filled)}
-    return rows.withColumns(made) if made else rows
+    others = [name for f in schema for name in names_of(f)[1:]]
+    return rows.withColumns(made).drop(*others) if made else rows
 
 
 def _filled(field: Field, default: Filled) -> Column:
     """As `filled` of `dsms.storage.archive.schema`."""
     from pyspark.sql import functions as f
 
-    said, here = f.lit(default.value), f.col("`" + field.name.replace("`", "``") + "`")
+    said, names = f.lit(default.value), (n.replace("`", "``") for n in names_of(field))
+    here = f.coalesce(*(f.col(f"`{name}`") for name in names))
     instant = field.type.kind is Kind.TIMESTAMP
     value = f.timestamp_micros(said) if instant else said.cast(spark_schema((field,))[0].dataType)
     return f.when(here.isNull() & (f.col(TS) <= default.upto), value).otherwise(here)

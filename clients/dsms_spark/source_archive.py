@@ -22,7 +22,7 @@ from dsms.errors import UsageError
 from dsms.sql.types import ALWAYS, FOREVER, INT, TIMESTAMP, Kind, Schema
 from dsms.storage.archive.manifest import Archive, Manifest
 from dsms.storage.archive.prune import KeyRange
-from dsms.storage.archive.schema import EXP, ID, TS, filled, stored_schema
+from dsms.storage.archive.schema import EXP, ID, TS, filled, in_files, names_of, stored_schema
 from dsms_spark.options import Options, arrow_of, choice, fitted, struct
 from dsms_spark.places import instant, one
 from dsms_spark.reads import reading
@@ -121,9 +121,14 @@ def _rows(
     path = archive.path(part.path)
     try:
         file = ds.dataset(
-            [path], stored_schema(manifest.schema), format="parquet", filesystem=archive.fs
+            [path],
+            stored_schema(in_files(manifest.schema)),
+            format="parquet",
+            filesystem=archive.fs,
         )
-        read = file.to_batches(columns=[*{*names, TS}], filter=wanted, batch_size=ROWS)
+        others = (name for f in manifest.schema for name in names_of(f)[1:])
+        columns = [*{*names, TS, *others}]
+        read = file.to_batches(columns=columns, filter=wanted, batch_size=ROWS)
         yield from (_meant(batch, manifest.schema, names) for batch in read)
     except FileNotFoundError:
         raise UsageError(
@@ -136,7 +141,7 @@ def _rows(
 def _meant(batch: pa.RecordBatch, schema: Schema, names: list[str]) -> pa.RecordBatch:
     """The rows with defaults where their file lacks a column."""
     known = {f.name: f for f in schema}
-    columns = [filled(known[n], batch[n], batch[TS]) if n in known else batch[n] for n in names]
+    columns = [filled(known[n], batch) if n in known else batch[n] for n in names]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 

@@ -212,6 +212,12 @@ class Archiving:
         self.taken = self.edge = self.seam
         self.waiting = Waiting()
 
+    def call(self, old: str, new: str) -> None:
+        """A column is to have another name.  Raises DS439, DS576, DS95x."""
+        self.archive()
+        self._arrived()
+        self._there().call(self.schema, old, new)
+
     def widen(self, schema: Schema) -> None:
         """Rows are to have these columns, one more than they have.  Raises DS574, DS576, DS95x."""
         self.archive()
@@ -238,7 +244,10 @@ class Archiving:
         self._attached()
 
     def _attached(self) -> None:
-        """What has landed is not archived again."""
+        """What has landed is not archived again.  Its columns are called as they were when the
+        state was kept that is there; RENAME comes once more."""
+        with suppress(DsmsError):  # it says so itself when it is tried again
+            self._there().call(self.schema)
         self.seam = max(self.seam, self._there().upto)
         self.taken = max(self.taken, self.seam)
         self.waiting.drop(self.seam)

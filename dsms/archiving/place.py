@@ -13,8 +13,8 @@ from dsms.sql.types import Schema
 from dsms.storage.archive.choose import Load, choose
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
-from dsms.storage.archive.manifest import Archive, create, widen
-from dsms.storage.archive.schema import MARKS, Filled
+from dsms.storage.archive.manifest import Archive, call, create, widen
+from dsms.storage.archive.schema import MARKS, Filled, names_of, recalled
 
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 STEPS = 24  # of a short lifetime, where no UPDATE EVERY is said
@@ -85,11 +85,21 @@ class Place:
         self.landing.write(table_of(rows, schema, self.columns) if rows else None, upto)
         self.upto = upto
 
+    def call(self, schema: Schema, old: str = "", new: str = "") -> None:
+        """Columns are called as these are, and `old` is called `new`.  Raises DS439, DS95x."""
+        if old or recalled(self.columns, schema) != self.columns:
+            call(self.archive, schema, old, new)
+            self.refresh()
+
     def widen(self, schema: Schema, upto: int) -> None:
         """The rows have a column more, the last of these; what has landed, up to that instant, has
         its default.  Raises DS574, DS95x."""
         check_columns(self.archive.manifest().name, schema, "stream")
         *others, column = schema
+        for f in self.columns:
+            if column.name in names_of(f)[1:]:
+                what = f"files of the archive have a column {column.name}, which is {f.name} now"
+                raise UsageError("DS574", what, hint="choose another name")
         value = None if column.default is None else column.default.value
         default = None if value is None else Filled(value, upto)
         widen(self.archive, (*others, replace(column, default=default)))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dsms.sql.types import FOREVER, MIN_INSTANT, Schema
 from dsms.state.columns import all_sliced
 from dsms.state.queue import BatchQueue
-from dsms.storage.archive.schema import stored_schema, stored_type
+from dsms.storage.archive.schema import names_of, stored_schema, stored_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Tab
     known = {f.name: k for k, f in enumerate(schema)}
     made, total = [], sum(map(len, rows))
     for f in columns:
-        k, stored = known.get(f.name), stored_type(f.type)
+        k = next((known[n] for n in names_of(f) if n in known), None)
+        stored = stored_type(f.type)
         if k is None:
             default = None if f.default is None else f.default.value
             alike = pa.repeat(pa.scalar(default, f.type.arrow), total).cast(stored)

@@ -125,6 +125,7 @@ def _redeclare(runtime: Runtime, before: Owned, after: Owned) -> None:
     if key in runtime.archivings:
         archiving = runtime.archivings[key]
         archiving.address, archiving.name = after.address, after.name
+        archiving.schema = after.schema
 
 
 def _found(runtime: Runtime, statement: Statement, catalog: Catalog) -> Owned:
@@ -222,9 +223,10 @@ def rename_column(
         replace(before.schema[at], name=new.text),
         *before.schema[at + 1 :],
     )
-    change = Change(
-        runtime, statement, catalog, before, replace(before, schema=schema, sql=to_sql(said))
-    )
+    after = replace(before, schema=schema, sql=to_sql(said))
+    if isinstance(after, StreamDef) and after.archive_cluster == old:
+        after = replace(after, archive_cluster=new.text)
+    change = Change(runtime, statement, catalog, before, after)
     change.rights = _rights(
         runtime.rights,
         before.home,
@@ -234,6 +236,9 @@ def rename_column(
     for key, query in _naming(runtime, before):
         text = _with_column(change, query, old, new)
         _rewritten(change, key, query, text)
+    archiving = runtime.archivings.get(before.home)
+    if archiving is not None and (not runtime.replaying or archiving.place is not None):
+        archiving.call(old, new.text)
     change.store(store)
     change.apply()
     return Done(f"column {old} of {before.name} is called {new.text} now")
@@ -246,8 +251,6 @@ def _check_own(found: Owned, statement: ast.RenameColumn) -> None:
     why, helps = "", "name it with AS where it is read"
     if found.derived is not None:
         why = "its columns are those of its query"
-    elif found.archive:
-        why = "the files of its archive have columns of these names"
     if why:
         message = f"a column of {found.name} can't have another name: {why}"
         pos = statement.column.pos

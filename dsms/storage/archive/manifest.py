@@ -27,6 +27,9 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.schema import (
     Filled,
     merged,
+    names_of,
+    recalled,
+    renamed,
     schema_of,
     schema_record,
     told_value,
@@ -320,6 +323,28 @@ def _redeclared(
     files = found.files if key == found.key else tuple(replace(f, key=None) for f in found.files)
     layout = found.layout.living(lifetime)
     return replace(found, schema=columns, key=key, lifetime=lifetime, files=files, layout=layout)
+
+
+def call(archive: Archive, schema: Schema, old: str = "", new: str = "") -> None:
+    """The archive's columns are called as these are, and `old` is `new`.  Raises DS954, DS439 where
+    files have another column of that name."""
+    found = archive.manifest()
+    taken = [f.name for f in found.schema if new in names_of(f) and old not in names_of(f)]
+    if taken:
+        message = f"files of the archive {archive.url} have a column {new}, which is {taken[0]} now"
+        raise UsageError("DS439", message, hint="choose another name")
+
+    def called(manifest: Manifest) -> Manifest:
+        before = manifest.schema
+        columns = tuple(renamed(f, new) if f.name == old else f for f in before)
+        after = columns if old else recalled(before, schema)
+        key = next(
+            (b.name for a, b in zip(before, after, strict=True) if a.name == manifest.key), None
+        )
+        return replace(manifest, schema=after, key=key)
+
+    if called(found) != found:
+        archive.commit(found, called)
 
 
 def widen(archive: Archive, schema: Schema) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms.sql.types import Default, Field, Kind, Schema, Type
+from dsms.sql.types import ALWAYS, Default, Field, Kind, Schema, Type
 
 # insertion time, expiry from the archive (µs), arrival number
 TS, EXP, ID = "__ts", "__exp", "__id"
@@ -22,10 +22,44 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Filled(Default):
-    """The default of a column that came when everything up to the instant `upto` had landed: rows
-    up to then lie in files that do not have it, or have NULL there."""
+    """What files do not say of a column.
 
-    upto: int
+    value, upto  the default of one that came when everything up to that instant had landed: rows
+                 up to then lie in files that do not have it, or have NULL there
+    was          other names under which files may have it"""
+
+    upto: int = ALWAYS
+    was: tuple[str, ...] = ()
+
+
+def names_of(field: Field) -> tuple[str, ...]:
+    """All names by which files may have the column; its own is the first."""
+    return (field.name, *(field.default.was if isinstance(field.default, Filled) else ()))
+
+
+def renamed(field: Field, to: str) -> Field:
+    """The column under another name."""
+    value, upto = None, ALWAYS
+    if isinstance(field.default, Filled):
+        value, upto = field.default.value, field.default.upto
+    was = tuple(name for name in names_of(field) if name != to)
+    return replace(field, name=to, default=Filled(value, upto, was))
+
+
+def recalled(old: Schema, new: Schema) -> Schema:
+    """The columns of an archive, called as they are now: by one of the names that files have."""
+    there, wanted = {f.name for f in old}, {f.name for f in new}
+    found = []
+    for f in old:
+        names = [n for n in names_of(f) if n in wanted and (n == f.name or n not in there)]
+        found.append(f if f.name in wanted or not names else renamed(f, names[0]))
+    return tuple(found)
+
+
+def in_files(schema: Schema) -> Schema:
+    """The columns by all names that they may have in files."""
+    others = (Field(n, f.type) for f in schema for n in names_of(f)[1:])
+    return (*schema, *others)
 
 
 def schema_record(schema: Schema) -> list[list[Any]]:
@@ -35,8 +69,8 @@ def schema_record(schema: Schema) -> list[list[Any]]:
 
 def _filled_record(field: Field) -> list[Any]:
     match field.default:
-        case Filled(value, upto):
-            return [told_value(value), upto]
+        case Filled(value, upto, was):
+            return [told_value(value), upto, list(was)]
     return []
 
 
@@ -46,7 +80,10 @@ def schema_of(record: list[list[Any]]) -> Schema:
 
 
 def _field(name: str, text: str, nullable: bool, *filled: Any) -> Field:
-    default = Filled(value_of(filled[0]), int(filled[1])) if filled else None
+    default = None
+    if filled:
+        value, upto, *was = filled
+        default = Filled(value_of(value), int(upto), tuple(*was))
     return Field(name, type_of(text), None, nullable, default)
 
 
@@ -70,11 +107,13 @@ def value_of(value: Any) -> Any:
     return value
 
 
-def filled(field: Field, values: pa.ChunkedArray, ts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of an archive's rows, read with its `__ts`, as it is meant: NULL of before the
-    column came is its default."""
+def filled(field: Field, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:
+    """A column of an archive's rows, read by all its names and with `__ts`, as it is meant: NULL of
+    before the column came is its default."""
+    values, ts = rows[field.name], rows[TS]
     match field.default:
         case Filled(value, upto):
+            values = pc.coalesce(*(rows[name] for name in names_of(field)))
             default = pa.scalar(value, field.type.arrow).cast(stored_type(field.type))
             lacks = pc.and_(pc.is_null(values), pc.less_equal(ts, upto))
             return pc.if_else(lacks, default, values)
@@ -104,6 +143,7 @@ def merged(old: Schema, new: Schema, where: str) -> Schema:
     """The columns of an archive whose declaration has changed: old ones stay, new ones are added.
 
     Raises DS956 where columns have another type, naming all of them."""
+    old = recalled(old, new)
     known = {f.name: f for f in old}
     changed = [
         (f.name, known[f.name].type, f.type)
