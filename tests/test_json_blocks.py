@@ -92,6 +92,21 @@ def test_any_objects(tmp_path_factory, objects, good, many, often):
         assert told(path, patch)[:2] == told(path, patch, whole=False)[:2]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"v": 1} {"v": 2}\n \n', '{"v": 1}x\n{"v": 2}\n', '{"v": 1} {"v":\n 2}\n',
+        '{}.\n{"v": "x"}\n',
+        ' {"v": 1}\n\t{"v": 2} \n', '{"v": 1}\r\n{"v": "x"}\r\n', '{"id": {}}{"id":\n{"k": 2}}\n',
+    ],
+)  # lines  # fmt: skip
+@pytest.mark.parametrize("last", [FIRST, "{}."])
+def test_objects_are_lines(tmp_path, monkeypatch, odd, last):
+    path = tmp_path / "a.jsonl"
+    path.write_text(FIRST + odd + last, newline="")
+    assert told(path, monkeypatch)[:2] == told(path, monkeypatch, whole=False)[:2]
+
+
 def test_lines_around_a_wrong_one_are_read_as_a_whole(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text(FIRST * 3 + '{"v": "x"}\n' + FIRST * 3 + '{"v": "NaN"}\nno JSON\n' + FIRST)

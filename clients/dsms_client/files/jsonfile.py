@@ -41,6 +41,7 @@ BLOCK = 4 << 20
 MANY, OFTEN = 50, 4  # lines that are read alone: so many, and one of so many behind them
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
 _NULL_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*null")
+_BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t]*\{")
 _ROW = re.compile(r"in row (\d+)$")  # how Arrow says which line it can't read
 _COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
 
@@ -116,6 +117,16 @@ def _has_lone_returns(block: bytes) -> bool:
     return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
 
 
+def _has_lines_of_objects(block: bytes) -> bool:
+    """Whether each line begins and ends as an object does, as none can within another: then there
+    is no line with two objects, and none without one."""
+    lines, text = block.count(b"\n"), block.strip()
+    if not (text.startswith(b"{") and text.endswith(b"}")):
+        return False
+    between = b"}\r\n{" if b"\r" in block else b"}\n{"
+    return lines == text.count(between) + 1 or lines == len(_BETWEEN.findall(text)) + 1
+
+
 def _has_lines_of_null(block: bytes) -> bool:
     """Whether some line is no object but `null`: Arrow takes it for a row, or dies of it."""
     return b"null" in block and _NULL_LINE.search(block) is not None
@@ -185,10 +196,11 @@ class _Reader:
                 break
             except pa.ArrowException as problem:
                 row = _ROW.search(str(problem))
-            if row is None or len(odd) > MANY + at // OFTEN:
+            at += int(row[1]) if row is not None else len(ends)  # of objects, whatever their lines
+            if at >= len(ends) or len(odd) > MANY + at // OFTEN:
                 return none
-            odd.append(at + int(row[1]))
-            at = odd[-1] + 1
+            odd.append(at)
+            at += 1
         return np.array(odd, np.int64)
 
     def whole(self, block: bytes, first: int) -> Piece | None:
@@ -200,7 +212,7 @@ class _Reader:
         table = self._table(block)
         if table is None:
             return None
-        if table.num_rows != block.count(b"\n"):
+        if table.num_rows != block.count(b"\n") or not _has_lines_of_objects(block):
             return None
         arrays = []
         doubtful: set[int] = set()
