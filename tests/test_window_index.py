@@ -166,6 +166,18 @@ def test_an_index_finds_and_counts_what_is_in_the_ring(forgetful, seed):
             held.check_counts(pick.choice([0, 3, FOREVER]), since, now - pick.choice([0, 0, 7]))
 
 
+def test_values_without_rows_are_forgotten_once_they_are_as_many_as_those_with(forgetful):
+    held, most = Held(), 0
+    for k in range(500):
+        held.add([k, k % 3], [k, k])
+        held.ring.drop()
+        held.check_counts(FOREVER, k - 50, k)
+        most = max(most, held.counts.intern.size)
+    alive = 3 + sum(len(sub.rows) // 2 for sub in held.ring.subwindows())
+    assert alive < most <= 2 * alive + 3
+    assert len(held.counts.total) <= most + len(held.ring.closed)
+
+
 def test_a_probe_passes_over_sub_windows_without_the_value():
     held = Held()
     for k in range(100):
