@@ -10,7 +10,7 @@ from tests.faults.soak import Neighbour, rounds, slope
 
 def test_who_troubles_a_server_leaves_nothing_behind(tmp_path) -> None:
     soak = rounds(60 if effort() else 6, 1, tmp_path)
-    assert set(soak.done) == {"flood", "read_slowly", "register", "come_and_go", "ask"}
+    assert set(soak.done) == {"flood", "read_slowly", "register", "come_and_go", "ask", "garble"}
     assert soak.codes["DS203"] >= 6
 
 
@@ -22,8 +22,9 @@ def test_how_steep_a_line_is() -> None:
 
 def test_how_late_a_neighbour_was(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbour = object.__new__(Neighbour)
-    neighbour.late = [1.0] * 98 + [150.0] * 2
+    neighbour.late, neighbour.paused = [1.0] * 98 + [150.0] * 2, [0.5] * 100
     assert neighbour.told() == (
-        "100 frames of a neighbour: late by 1.0 ms (median), 150.0 ms (99 %), 150.0 ms (most); "
-        "2 of them by more than 100 ms"
+        "100 frames of a neighbour: late by 1.0 ms (median), 150.0 ms (99 %), 150.0 ms (most), 2 "
+        "of them by more than 100 ms; its pauses: 0.5 ms (median), 0.5 ms (99 %), 0.5 ms (most), 0 of "
+        "them by more than 100 ms"
     )

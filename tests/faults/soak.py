@@ -6,7 +6,8 @@ what the server holds stays flat, and a neighbour's small frames are answered in
 
 Each second memory (RSS), descriptors, threads and files are counted.  From the warm-up on a line is
 laid through each of them; told is how steep it is, and by how much the neighbour's frames were late
-(from sending a row to reading its result).
+(from sending a row to reading its result).  Beside it stands by how much its pauses were late, for
+which no server is asked: so long the machine let it wait for a processor.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import pyarrow as pa
 
 from dsms.errors import DsmsError
 from dsms_client.sync import connect
+from tests.faults.cases import draw
 from tests.server.harness import Peer
 from tests.server.process import Process
 from tests.waiting import wait_until
@@ -40,6 +42,7 @@ from tests.waiting import wait_until
 WARM = 0.4  # of the time
 STEEP = {"rss": 1.0, "descriptors": 0.5, "threads": 0.5, "files": 1.0}  # a minute (MB, or number)
 LATE = 100.0  # ms
+PAUSE = 0.02  # seconds between two frames of the neighbour
 FRAME = 5000  # rows of a flood's frame
 OPTIONS = "subscriber-bytes = 1000000\nping_seconds = 2.0\n"
 DECLARED = """
@@ -78,7 +81,7 @@ class Soak:
     def actors(self) -> list[threading.Thread]:
         """A thread each."""
         ones = [self.flood, self.flood, self.read_slowly, self.read_slowly, self.register,
-                self.register, self.come_and_go, self.ask]  # a list  # fmt: skip
+                self.register, self.come_and_go, self.ask, self.garble]  # a list  # fmt: skip
         return [
             threading.Thread(target=self._act, args=(act, Random(f"{self.seed} {n}")))
             for n, act in enumerate(ones)
@@ -164,6 +167,16 @@ class Soak:
             self.over.wait(0.005)
             yield
 
+    def garble(self, random: Random) -> Iterator[None]:
+        """Conversations of the fuzzer of the protocol."""
+        while True:
+            peer = Peer(self.port)
+            with contextlib.suppress(OSError, EOFError), peer:
+                peer.raw(draw("wire", self.seed, random.randrange(1 << 40)))
+                peer.socket.shutdown(socket.SHUT_WR)
+                peer.rest()
+            yield
+
     def ask(self, random: Random) -> Iterator[None]:
         """One-time queries."""
         with connect(port=self.port) as db:
@@ -214,6 +227,7 @@ class Neighbour:
 
     def __init__(self, port: int) -> None:
         self.late: list[float] = []  # ms
+        self.paused: list[float] = []  # ms that its pauses were longer than they should be
         command = [sys.executable, "-m", __name__, "neighbour", str(port)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self._thread = threading.Thread(target=self._listen, daemon=True)
@@ -221,7 +235,10 @@ class Neighbour:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        self.late += map(float, self._process.stdout)
+        for line in self._process.stdout:
+            late, paused = map(float, line.split())
+            self.late.append(late)
+            self.paused.append(paused)
 
     def stop(self) -> str:
         """How late its frames were, in words."""
@@ -231,13 +248,20 @@ class Neighbour:
         return self.told()
 
     def told(self) -> str:
-        late = np.array(self.late)
-        p50, p99, most = (float(np.quantile(late, q)) for q in (0.5, 0.99, 1.0))
-        over = int((late > LATE).sum())
         return (
-            f"{len(late)} frames of a neighbour: late by {p50:.1f} ms (median), {p99:.1f} ms "
-            f"(99 %), {most:.1f} ms (most); {over} of them by more than {LATE:g} ms"
+            f"{len(self.late)} frames of a neighbour: late by {_late(self.late)}; "
+            f"its pauses: {_late(self.paused)}"
         )
+
+
+def _late(values: list[float]) -> str:
+    late = np.array(values)
+    p50, p99, most = (float(np.quantile(late, q)) for q in (0.5, 0.99, 1.0))
+    over = int((late > LATE).sum())
+    return (
+        f"{p50:.1f} ms (median), {p99:.1f} ms (99 %), {most:.1f} ms (most), "
+        f"{over} of them by more than {LATE:g} ms"
+    )
 
 
 def be_neighbour(port: int, now: Callable[[], float] = time.perf_counter) -> None:
@@ -248,9 +272,11 @@ def be_neighbour(port: int, now: Callable[[], float] = time.perf_counter) -> Non
             db.ingest("small", [[number]])
             while not any(row[0] == number for row in next(results).rows):
                 pass
-            print(f"{1000 * (now() - began):.2f}", flush=True)
+            ended = now()
             number += 1
-            pause.wait(0.02)
+            pause.wait(PAUSE)
+            late, paused = ended - began, now() - ended - PAUSE
+            print(f"{1000 * late:.2f} {1000 * paused:.2f}", flush=True)
 
 
 # -- the whole

@@ -3,6 +3,7 @@ works beside them."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import socket
@@ -165,7 +166,7 @@ def _frame(rng: Random) -> bytes:
 
 def _other_frame(rng: Random, number: int) -> bytes:
     """One that is hurt in its values or its bytes; its length and mostly its id are right."""
-    message = {**_request(rng), "id": number}
+    message = {**copy.deepcopy(_request(rng)), "id": number}
     if rng.random() < 0.5:
         values.changed(rng, message, lambda rng, value: _anything(rng))
     try:
