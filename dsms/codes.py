@@ -58,8 +58,11 @@ CODES: dict[str, str] = {
     "DS230": "a clause that has no meaning for a stream that a query feeds",
     "DS231": "ON CONFLICT that does not name the PRIMARY KEY, or on a table without one",
     "DS232": "ON CONFLICT that sets a column of the PRIMARY KEY",
+    "DS233": "KEY of a stream that names a column twice, or a column `_op` beside it",
     "DS234": "a computed column that can't be",
     "DS235": "a column that can't be added, or a DEFAULT that can't be",
+    "DS236": "a clause, or rows, that do not go with KEY",
+    "DS237": "a window that has no meaning over a stream with KEY",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

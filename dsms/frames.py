@@ -93,7 +93,7 @@ def _together(engine: Taker, key: str, run: list[Frame]) -> list[Outcome]:
     try:
         whole = completed(rows, entry.definition, runtime.settings.statement_bytes)
         if whole.refusals:
-            raise ValueError("a computed column is NULL where it can't be")
+            raise ValueError("some are refused as they are completed")
         late = foreseen(entry, whole.columns, sizes)
     except (ValueError, DsmsError):
         return _halves(engine, key, run)

@@ -26,10 +26,11 @@ from dsms.synopses import warm as synopses
 Progress = Callable[[str, int, int], None]
 
 STREAMS = ("a", "b", "c", "d")
+KEYED = "keyed"
 DECLARATIONS = "".join(
     f"CREATE STREAM {name} (k STRING, i INT, f FLOAT, d DECIMAL(38,2), o BOOL, t TIMESTAMP)"
-    " TIMESTAMP BY t SLACK 1 s MAX FUTURE 1 h;"
-    for name in STREAMS
+    f" TIMESTAMP BY t SLACK 1 s MAX FUTURE 1 h{' KEY (k)' if name == KEYED else ''};"
+    for name in (*STREAMS, KEYED)
 ) + (
     "CREATE TABLE plain (k STRING PRIMARY KEY, v INT);"
     "CREATE TABLE fixed (k STRING PRIMARY KEY, v INT) NON RETROACTIVE;"
@@ -102,7 +103,7 @@ def _run(query: str) -> None:
     engine.execute(DECLARATIONS)
     engine.execute(f"CREATE QUERY q AS {query}")
     results = engine.subscribe("q")
-    used = [name for name in STREAMS if f" {name} " in f"{query} "]
+    used = [name for name in (*STREAMS, KEYED) if f" {name} " in f"{query} "]
     for part in range(ROUNDS):
         for name in used:
             engine.ingest(name, _rows(part))
@@ -149,6 +150,7 @@ def _plain() -> Iterator[tuple[str, str]]:
     yield "time windows", f"SELECT * FROM a {WIDTH}"
     yield "count windows", "SELECT * FROM a [ROWS 50]"
     yield "partitioned windows", "SELECT * FROM a [PARTITION BY k ROWS 3]"
+    yield "streams with KEY", f"SELECT f FROM {KEYED} {WIDTH}"
     yield "past windows", "SELECT * FROM a [RANGE 3 s UNTIL 1 s AGO]"
     yield "past rows", "SELECT * FROM a [ROWS 40 UNTIL 20 AGO]"
     yield "unions", f"SELECT k FROM a {WIDTH} UNION ALL SELECT k FROM b [RANGE 1 s]"

@@ -59,7 +59,10 @@ ENGINE = BELOW_STORAGE | {
 QUERIES = ENGINE | {"dsms.oneshot", "dsms.running"}
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
 RUNTIME = "dsms.running.runtime"
-ON_RUNTIME = {f"dsms.running.{name}" for name in ("beginning", "behind", "prepare", "progress")}
+CURRENT = "dsms.running.current"
+ON_RUNTIME = {
+    f"dsms.running.{name}" for name in ("beginning", "behind", "current", "prepare", "progress")
+}
 WORK = QUERIES | PERIODIC | {RUNTIME, "dsms.reads"} | ON_RUNTIME
 
 
@@ -109,7 +112,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.sharing": QUERIES | {"dsms.periodic"},  # ... from synopses that several read
     "dsms.archiving": QUERIES | {"dsms.periodic"},  # what leaves windows and answers
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
-    **dict.fromkeys(ON_RUNTIME, QUERIES | PERIODIC | {RUNTIME}),
+    CURRENT: QUERIES | PERIODIC | {RUNTIME},
+    **dict.fromkeys(ON_RUNTIME - {CURRENT}, QUERIES | PERIODIC | {RUNTIME, CURRENT}),
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
     # one statement each
     "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts"},

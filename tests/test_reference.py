@@ -117,7 +117,7 @@ def test_examples_run(engine: Engine) -> None:
         statement.name.text
         for text in RUN
         if isinstance(statement := parse_one(text), ast.CreateQuery)
-        or (isinstance(statement, ast.CreateStream) and statement.query is not None)
+        or (isinstance(statement, ast.CreateStream) and (statement.query or statement.key))
     }
     assert len(engine.runtime.queries) == len(registered) - 1  # one is dropped again
 

@@ -24,6 +24,7 @@ from tests.stories.declared import Declared
 DDL = """
 CREATE STREAM s (a INT, b INT, c STRING, d DECIMAL(30, 2), t TIMESTAMP) TIMESTAMP BY t;
 CREATE STREAM u (a INT, b INT, c STRING, d DECIMAL(30, 2), t TIMESTAMP) TIMESTAMP BY t;
+CREATE STREAM v (a INT, b INT, t TIMESTAMP) TIMESTAMP BY t KEY (a);
 CREATE TABLE r (k INT PRIMARY KEY, y STRING);
 CREATE TABLE n (k INT PRIMARY KEY, y STRING) NON RETROACTIVE;
 """
@@ -35,6 +36,7 @@ QUERIES = [
     f"SELECT MIN(c) AS m FROM {S}",
     f"SELECT MIN(d) AS m FROM {S}",
     "SELECT MIN(a) AS m FROM s [ROWS 5]",
+    "SELECT MIN(b) AS m FROM v [RANGE 1 MINUTE]",
     "SELECT MIN(a) AS m FROM s",
     f"SELECT MIN(a) AS m, COUNT(*) AS n FROM {S}",
     f"SELECT b, MIN(a) AS m FROM {S} GROUP BY b",
@@ -88,6 +90,7 @@ OPERATORS = {
     "Window now-negative": "TimeWindowOp, NegativeOp",
     "Window rows": "RowsWindowOp",
     "Window partitioned": "PartitionedWindowOp",
+    "Window latest": "LatestWindowOp",
     "Window unbounded": "Through",
     "Window historical-unbounded": "DelayOp",
     "Window historical-landmark": "LandmarkWindowOp, DelayOp",

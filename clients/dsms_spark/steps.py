@@ -31,7 +31,7 @@ from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.plan import windows
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob
 from dsms_spark.leaves import archived_rows
@@ -170,6 +170,8 @@ class Runner:
                 held.frames[target] = self._partitioned(step, spec)
             case Time() | Now() | Unbounded() | Landmark() as spec:
                 held.frames[target] = self._by_instant(step, spec)
+            case Latest():
+                raise AssertionError(step.spec)  # a stream with KEY has no archive
             case _:
                 assert_never(step.spec)
 

@@ -100,6 +100,9 @@ def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after:
     if before.derived is not None:
         why = "its columns are those of its query"
         helps = "declare another stream, with that column in its SELECT"
+    elif before.key:
+        why = "it has a KEY, and what it holds has its columns"
+        helps = "declare another stream, and send it the rows"
     elif not column.nullable and _empty(column):
         why = f"{column.name} is NOT NULL, and the rows that are there have no value"
         helps = "add DEFAULT value"

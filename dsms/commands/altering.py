@@ -52,8 +52,8 @@ def _check_free(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> None:
 
 def _check_own(runtime: Runtime, query: Registered) -> None:
     """Its name is nothing else's, too."""
-    stream = runtime.catalog.streams.get(Catalog.key(query.definition.feeds or ""))
-    if stream is not None and Catalog.key(stream.derived or "") == query.home:
+    stream = runtime.catalog.whose(query.definition)
+    if stream is not None:
         message = f"query {query.name} belongs to stream {stream.name}, and is called after it"
         raise UsageError("DS433", message)
     if query.archived is not None:

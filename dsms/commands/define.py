@@ -29,13 +29,18 @@ from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import (
+    bind_create_query,
     bind_create_stream,
     bind_create_table,
     bind_derived_stream,
     check_late_places,
+    taken_by,
 )
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.sql.codes import error
+from dsms.sql.keyed import SUFFIX
+from dsms.sql.parser import parse_one
+from dsms.sql.print_expressions import name as to_name
 from dsms.sql.types import ALWAYS
 from dsms.tables.versioned import VersionedTable
 
@@ -66,13 +71,42 @@ def create_stream(
     if statement.confidential is not None and not runtime.replaying:
         check_role(runtime.rights, statement.confidential.role, catalog.user)
     archiving = archive_for(runtime, definition, catalog)
+    if definition.key:
+        own = check_current(runtime, statement, catalog)
+        definition = replace(definition, current=runtime.catalog.key_of(own.text))
     store(lambda s: s.add_stream(definition), "statement", sql.encode())
     runtime.declare(definition)
     runtime.rights = runtime.rights.owned(key, catalog.user)
+    if definition.key:
+        keep_current(runtime, definition, own, catalog.user)
     if archiving is not None:
         connect_stream(runtime, archiving)
         go_on_behind(runtime, archiving, heartbeat)
     return Done(f"stream {definition.name} created{created(archiving)}")
+
+
+def check_current(runtime: Runtime, statement: ast.CreateStream, catalog: Catalog) -> ast.Ident:
+    """The name of the query that keeps what a stream with KEY holds.  Raises why there can't be
+    one."""
+    name = ast.Ident(statement.name.text + SUFFIX, quoted=True, pos=statement.name.pos)
+    check_number(runtime, catalog.user)
+    check_name(name.text)
+    check_free(runtime, name)
+    taken_by(replace(statement, if_not_exists=False), name, QueryDef, catalog)
+    return name
+
+
+def keep_current(runtime: Runtime, stream: StreamDef, name: ast.Ident, user: str | None) -> None:
+    """Register that query."""
+    of = ast.Ident(stream.name, quoted=True)
+    sql = f"CREATE QUERY {to_name(name)} AS SELECT * FROM {to_name(of)} [RANGE UNBOUNDED]"
+    asked = parse_one(sql)
+    assert isinstance(asked, ast.CreateQuery)
+    definition, bound = bind_create_query(asked, runtime.catalog, sql)
+    assert bound is not None
+    definition = runtime.catalog.placed(definition)
+    start_query(runtime, definition, bound)
+    runtime.rights = runtime.rights.owned(definition.home, user)
 
 
 def derive_stream(

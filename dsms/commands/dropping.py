@@ -81,8 +81,8 @@ def _drop(
     if isinstance(found, QueryDef):
         forget_query(runtime, key, f"query {found.name} was dropped")
     else:
-        if isinstance(found, StreamDef) and found.derived is not None:
-            own = Catalog.key(found.derived)
+        if isinstance(found, StreamDef) and found.own is not None:
+            own = Catalog.key(found.own)
             forget_query(runtime, own, f"stream {found.name} was dropped")
             runtime.rights = runtime.rights.without(own)
         _remove(runtime, key, kind)
@@ -115,35 +115,32 @@ def _all_users(runtime: Runtime, key: str) -> Iterator[Object]:
 def _users(runtime: Runtime, key: str) -> list[Object]:
     """What reads an object or feeds it: queries, and streams in the place of queries of theirs."""
     streams = runtime.catalog.streams
-    made_of = streams[key].derived if key in streams else None
+    made_of = streams[key].own if key in streams else None
     keys = {key} if made_of is None else {key, Catalog.key(made_of)}
     found: list[Object] = []
     for query in runtime.queries.values():
         into = Catalog.key(query.definition.feeds or "")
-        own = (
-            into
-            if into in streams and Catalog.key(streams[into].derived or "") == query.home
-            else None
-        )
+        own = runtime.catalog.whose(query.definition)
+        if own is not None and own.key and own.home == key:
+            continue  # it goes with the stream
         over = map(Catalog.key, query.definition.over)
         if not keys.isdisjoint(over) or key in query.tables or key in query.streams.values():
-            found.append(streams[own] if own is not None else query.definition)
+            found.append(query.definition if own is None else own)
         elif into == key and own is None:
             found.append(query.definition)
     return found
 
 
 def _refuse_owned(runtime: Runtime, found: Object) -> None:
-    """The query of a derived stream goes with that stream alone."""
-    if not isinstance(found, QueryDef) or found.feeds is None:
+    """The query of a stream goes with that stream alone."""
+    stream = runtime.catalog.whose(found) if isinstance(found, QueryDef) else None
+    if stream is None:
         return
-    stream = runtime.catalog.streams[Catalog.key(found.feeds)]
-    if Catalog.key(stream.derived or "") == found.home:
-        raise UsageError(
-            "DS405",
-            f"stream {stream.name} consists of what query {found.name} tells",
-            hint=f"DROP STREAM {stream.name}: its query goes with it",
-        )
+    what = f"stream {stream.name} consists of what query {found.name} tells"
+    if stream.key:
+        what = f"query {found.name} keeps what stream {stream.name} holds"
+    hint = f"DROP STREAM {stream.name}: its query goes with it"
+    raise UsageError("DS405", what, hint=hint)
 
 
 def _remove(runtime: Runtime, key: str, kind: str) -> None:

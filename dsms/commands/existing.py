@@ -25,6 +25,7 @@ SAID: dict[str, str | None] = {
     "schema": None,
     "sql": None,
     "derived": None,
+    "current": None,
     "feeds": None,
     "computed": "what is computed",
     "places": None,
@@ -66,6 +67,8 @@ def _differences(found: Definition, statement: Create, catalog: Catalog) -> Iter
     yield from _columns(found.schema, wanted.schema)
     for field in fields(found):
         what = SAID.get(field.name, field.name.replace("_", " ").upper())
+        if field.name == "key" and isinstance(found, StreamDef):
+            what = "KEY"
         if what is not None and _said(found, field.name) != _said(wanted, field.name):
             yield what
     if isinstance(statement, ast.CreateStream):

@@ -31,7 +31,7 @@ def pause(runtime: Runtime, store: Store, statement: ast.PauseQuery, catalog: Ca
     if query.failure is not None:
         message = f"query {query.name} has stopped: there is nothing to pause"
         raise UsageError("DS431", message, hint=f"RESUME QUERY {query.name} begins it anew")
-    _check(query)
+    _check(runtime, query)
     key = query.home
     check_alone(runtime, query)
     check_unread(runtime, query, "DS431")
@@ -53,7 +53,7 @@ def resumed(
     query = registered(runtime, statement.name, catalog)
     if not isinstance(query, PausedQuery) and query.failure is None:
         return Done(f"query {query.name} is running")
-    _check(query)
+    _check(runtime, query)
     definition, bound = bound_again(runtime, query)
     check_running(runtime, definition)
     alone = bound.slide is None and not definition.on_lookup
@@ -66,7 +66,10 @@ def resumed(
     return Done(f"query {query.name} resumed", told)
 
 
-def _check(query: Registered) -> None:
+def _check(runtime: Runtime, query: Registered) -> None:
+    own = runtime.catalog.whose(query.definition)
+    if own is not None and own.key:
+        raise UsageError("DS431", f"query {query.name} keeps what stream {own.name} holds")
     if query.archived is not None:
         raise UsageError(
             "DS431",

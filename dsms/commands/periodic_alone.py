@@ -11,8 +11,9 @@ from dsms.periodic.incremental import Collected, Incremental, lazily, own_slides
 from dsms.periodic.query import PeriodicQuery
 from dsms.periodic.timed import Timed
 from dsms.running.beginning import look_back
+from dsms.running.current import past_rows
 from dsms.running.late_reads import late_memory
-from dsms.running.past import pasts, rows_of
+from dsms.running.past import pasts
 from dsms.running.prepare import assembled
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
@@ -52,7 +53,7 @@ def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bo
         query.evaluator.numbers = query.numbers
         query.registered = query.numbers.first
     for p in past:
-        rows = rows_of(p, runtime.rings.get(p.stream), clock)
+        rows = past_rows(runtime, p, clock)
         for source in query.evaluator.leaf_sources(p.leaf):
             for batch in rows:
                 source.push(batch)

@@ -148,6 +148,9 @@ def rename_object(runtime: Runtime, store: Store, statement: ast.Rename, catalog
     _check_taken(runtime, statement.to, before.home, catalog)
     check_name(statement.to.text)
     said = renaming.under(_said(before), before.name, statement.to)
+    if isinstance(before, StreamDef) and before.key:
+        what = f"the query that keeps what stream {before.name} holds is called after it"
+        raise UsageError("DS433", what, hint="declare another stream, and send it the rows")
     change = Change(runtime, statement, catalog, before, _under(before, statement.to, to_sql(said)))
     if isinstance(before, StreamDef) and before.derived is not None:
         change.feeder = _feeder(runtime, before, statement, catalog)
@@ -251,6 +254,8 @@ def _check_own(found: Owned, statement: ast.RenameColumn) -> None:
     why, helps = "", "name it with AS where it is read"
     if found.derived is not None:
         why = "its columns are those of its query"
+    elif found.key:
+        why = "the query that keeps what it holds has columns of these names"
     if why:
         message = f"a column of {found.name} can't have another name: {why}"
         pos = statement.column.pos

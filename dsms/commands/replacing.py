@@ -78,13 +78,12 @@ class Replacing:
     def _check(self, old: Registered) -> None:
         """Raise DS438 where others rest on what it is."""
         feeds = [Catalog.key(d.feeds or "") for d in (old.definition, self.definition)]
-        stream = self.runtime.catalog.streams.get(feeds[0])
-        if stream is not None and Catalog.key(stream.derived or "") == old.home:
-            message = f"query {old.name} belongs to stream {stream.name}"
-            raise UsageError(
-                "DS438", message, hint=f"DROP STREAM {stream.name}, and derive it anew"
-            )
+        own = self.runtime.catalog.whose(old.definition)
+        if own is not None:
+            message = f"query {old.name} belongs to stream {own.name}"
+            raise UsageError("DS438", message, hint=f"DROP STREAM {own.name}, and declare it anew")
         if feeds[0] != feeds[1]:
+            stream = self.runtime.catalog.streams.get(feeds[0])
             fed = stream.name if stream is not None else self.definition.feeds
             message = f"a query that feeds stream {fed} can't come, or go, in the place of another"
             raise UsageError("DS438", message, hint="DROP QUERY, then CREATE QUERY")

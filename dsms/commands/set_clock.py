@@ -144,6 +144,11 @@ def _check(
         raise UsageError(
             "DS417", f"stream {name} has ended: nothing follows, whatever its clock says"
         )
+    if entry.definition.key:
+        raise UsageError(
+            "DS417",
+            f"stream {name} has a KEY: what its rows have replaced is gone, and does not come back",
+        )
     if entry.fed_by or any(q.feed is not None for q in queries):
         fed = [catalog.called(q.definition.feeds or "") for q in queries if q.feed is not None] or [
             name

@@ -23,6 +23,7 @@ from dsms.intake.clock import StreamStatus
 from dsms.intake.values import duration_text
 from dsms.operators.expressions import ErrorCounter, compile_predicate
 from dsms.reads.stream_rows import kept
+from dsms.running.current import unmatched
 from dsms.running.runtime import Runtime
 from dsms.sessions import Caller
 from dsms.settings import CHANGEABLE
@@ -139,9 +140,15 @@ def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
             ("kept", INT, told([rows for rows, _ in held])),
             ("since", TIMESTAMP, told([since for _, since in held])),
             ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
+            ("key", STRING, [_key(s) for s in catalog.streams.values()]),
+            ("unmatched", INT, told([unmatched(runtime, key) for key in catalog.streams])),
             ("comment", STRING, [runtime.comments.get(key) for key in catalog.streams]),
         ]
     )
+
+
+def _key(stream: StreamDef) -> str | None:
+    return ", ".join(stream.schema[k].name for k in stream.key) or None
 
 
 def _confidential(catalog: Catalog, stream: StreamDef) -> str | None:

@@ -63,20 +63,12 @@ def _object(runtime: Runtime, kind: ast.MadeKind, name: ast.Ident, catalog: Cata
         raise UsageError("DS401", message, name.pos.line, name.pos.column, near)
     if isinstance(found, QueryDef):
         check_shown(runtime, name, registered(runtime, name, catalog), catalog)
-        found = _derived(runtime.catalog, found) or found
+        found = runtime.catalog.whose(found) or found
     if isinstance(found, StreamDef) and found.derived is not None:
         _check_feeder(runtime, found, name, catalog)
     if not isinstance(found, QueryDef):
         _check_whole(found, name, catalog)
     return _line(found)
-
-
-def _derived(catalog: Catalog, query: QueryDef) -> StreamDef | None:
-    """The derived stream that the query was made with."""
-    stream = catalog.streams.get(Catalog.key(query.feeds or ""))
-    return (
-        stream if stream is not None and Catalog.key(stream.derived or "") == query.home else None
-    )
 
 
 def _check_feeder(runtime: Runtime, found: StreamDef, name: ast.Ident, catalog: Catalog) -> None:
@@ -124,14 +116,14 @@ def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
 
 
 def _keys(found: Object) -> set[str]:
-    """The key of an object, and that of the query which a derived stream is made with."""
-    derived = found.derived if isinstance(found, StreamDef) else None
-    return {Catalog.key(a) for a in (found.address, derived) if a is not None}
+    """The key of an object, and that of the query which goes with a stream."""
+    own = found.own if isinstance(found, StreamDef) else None
+    return {Catalog.key(a) for a in (found.address, own) if a is not None}
 
 
 def _in_order(catalog: Catalog) -> Iterator[Object]:
-    """What is declared, each behind what it names; queries of derived streams as those."""
-    queries = {k: _derived(catalog, q) or q for k, q in catalog.queries.items()}
+    """What is declared, each behind what it names; queries of streams as those."""
+    queries = {k: catalog.whose(q) or q for k, q in catalog.queries.items()}
     found: dict[str, Object] = {**catalog.streams, **catalog.tables, **queries}
     done: set[str] = set()
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from dsms.errors import UsageError
 from dsms.intake.columns import TICKS
 from dsms.intake.defaults import filled
+from dsms.intake.operations import REASON, operations
 from dsms.intake.stream import StreamInput
 from dsms.sql.catalog import INSTANT, NOTHING
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, Kind, Schema
@@ -214,6 +215,8 @@ class FedInput(StreamInput):
 
     def _with_values(self, rows: Batch) -> Batch:
         """The rows that have a value in each NOT NULL column; the others are counted."""
+        if self.definition.key:
+            rows = self._with_operations(rows)
         bad = np.zeros(len(rows), bool)
         for f, col in zip(self.definition.schema, rows.cols, strict=True):
             if not f.nullable and col.null_count:
@@ -222,6 +225,17 @@ class FedInput(StreamInput):
             return rows
         self.counts.refused["NULL in a NOT NULL column"] += int(bad.sum())
         return rows.take(np.flatnonzero(~bad))
+
+    def _with_operations(self, rows: Batch) -> Batch:
+        """The rows whose operation is known, as it is kept; the others are counted."""
+        at = self.definition.operation
+        found = operations(rows.cols[at])
+        unknown = found.null_count - rows.cols[at].null_count
+        rows = rows.with_cols((*rows.cols[:at], found, *rows.cols[at + 1 :]))
+        if not unknown:
+            return rows
+        self.counts.refused[REASON] += unknown
+        return rows.take(np.flatnonzero(found.is_valid()))
 
     def _refuse(self, what: str) -> None:
         name = self.definition.name

@@ -258,7 +258,7 @@ def _columns(node: lp.Node, wanted: Iterable[int]) -> Iterable[tuple[int, set[in
                 node.child, _read(node.exprs[k] for k in want) | _read(filter(can_fail, node.exprs))
             )
         case lp.Window():
-            yield from _columns(node.child, want | set(windows.partition(node.spec)))
+            yield from _columns(node.child, want | windows.reads(node.spec))
         case lp.Sort():
             yield from _columns(
                 node.child, want | _read(e for e, _, _ in node.keys) | set(range(len(node.schema)))

@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
+import pyarrow.compute as pc
 
 from dsms.oneshot.parts import AgedRows
 from dsms.plan.windows import ends, since, until
+from dsms.sql.keyed import DELETE
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.state.columns import numpy_values
 from dsms.state.intern import Intern
 
 
@@ -34,6 +37,10 @@ def content(spec: WindowSpec, rows: AgedRows, at: int) -> AgedRows:
             )
         case Partitioned():
             return _partitioned(spec, rows)
+        case Latest():
+            last = _partitioned(Partitioned(1, by=spec.by), rows)
+            deletes = pc.equal(last.cols[spec.operation], DELETE)
+            return last.take(np.flatnonzero(~numpy_values(deletes)))
         case _:
             assert_never(spec)
 

@@ -20,7 +20,7 @@ from dsms.plan.physical import Phys, State
 from dsms.plan.variants import block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Slide, Time, Unbounded
 from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Builder:
         return ValuesSource(tuple(columns), len(node.rows))
 
     def _window(self, phys: Phys, node: lp.Window) -> Operator:
-        from dsms.operators import window, window_rows
+        from dsms.operators import window, window_latest, window_rows
 
         spec, life = node.spec, None
         if self.mixed:
@@ -130,6 +130,10 @@ class Builder:
             case Partitioned():
                 return window_rows.PartitionedWindowOp(
                     spec.count, spec.until, spec.by, node.schema, width(node)
+                )
+            case Latest():
+                return window_latest.LatestWindowOp(
+                    spec, node.schema, width(node), phys.state(0), phys.children[0].strict
                 )
             case Landmark():
                 since = window.LandmarkWindowOp(spec.since)

@@ -35,7 +35,17 @@ from dsms.plan.statistics import Statistics, column_of
 from dsms.plan.variants import Place
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec, counts
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Time,
+    Unbounded,
+    WindowSpec,
+    counts,
+)
 
 MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
 ROWS_PER_PARTITION = 16
@@ -141,6 +151,8 @@ class Chooser:
                 return "historical-rows" if spec.until else "rows"
             case Partitioned():
                 return "partitioned"
+            case Latest():
+                return "latest"
             case Unbounded():
                 return "historical-unbounded" if spec.until else "unbounded"
             case Landmark():
@@ -179,6 +191,8 @@ class Chooser:
             return self.keep(plans[i].pattern, announced(plans[i]), sizes[i], of, lazy)
 
         match node:
+            case lp.Window(spec=Latest()):
+                return (kept(0, "last row of each key"),)
             case lp.Window():
                 return _window_state(node.spec, variant)
             case lp.Join():
@@ -284,6 +298,8 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return (State("fifo", of="window"),) if stores else ()
         case Unbounded() | Landmark():
             return (State("fifo", of="rows to enter"),) if spec.until else ()
+        case Latest():
+            return ()
         case _:
             assert_never(spec)
 
@@ -331,8 +347,8 @@ def announced(phys: Phys) -> bool:
     match phys.node:
         case lp.TableScan() | lp.GroupBy():
             return True
-        case lp.Window():
-            return counts(phys.node.spec)
+        case lp.Window(spec=spec) if not isinstance(spec, Latest):
+            return counts(spec)
         case lp.Append():
             return False
         case lp.SemiJoin() | lp.SetOp():
@@ -346,6 +362,8 @@ def growth(
 ) -> tuple[str, ...]:
     """What of this node's state has no bound, worded so that a user can act on it."""
     match node:
+        case lp.Window(spec=Latest()) if is_unbounded(plans[0].pattern, sizes[0]):
+            return ("state grows with the number of keys that are there",)
         case lp.Window():
             return _window_growth(node.spec)
         case lp.GroupBy() if plans[0].pattern is Pattern.MON and node.keys:
@@ -377,7 +395,7 @@ def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
                 f"state grows with the number of partitions ({spec.count} rows each): they do not "
                 "expire",
             )
-        case Time() | Now() | Rows() | Unbounded() | Landmark():
+        case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
             return ()
         case _:
             assert_never(spec)

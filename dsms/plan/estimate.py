@@ -24,7 +24,7 @@ from dsms.plan.statistics import (
 from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
 
 SECOND = 1_000_000.0
 
@@ -149,6 +149,9 @@ def _window(node: lp.Window, child: Estimate) -> Estimate:
             return replace(
                 child, size=float(max(1, spec.count - spec.until)) * parts, premature=1.0
             )
+        case Latest():
+            parts = _combinations([child.columns[i] for i in spec.by], max(1.0, child.size))
+            return replace(child, size=parts, premature=1.0)
         case Unbounded() | Landmark():
             return child
         case _:

@@ -145,6 +145,8 @@ def from_past(node: lp.Node) -> str | None:
     match node:
         case lp.Append():
             return "results over INTERNAL windows stay"
+        case lp.Window() if lp.holds_all(node):
+            return "what a stream with KEY holds may be older than all rows that are kept"
         case lp.JoinNRR() if _reborn(node.child):
             return (
                 "a non-retroactive table is read as of the instant at which rows of this input "

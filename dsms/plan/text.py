@@ -11,7 +11,17 @@ from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import MAX_INSTANT, Kind, Schema
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 
 _INFIX = {
     "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR",
@@ -134,6 +144,8 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
             by = ", ".join(schema[i].name for i in partition(spec))
             until = f" UNTIL {spec.until} AGO" if spec.until else ""
             return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.count}{until}"
+        case Latest():
+            return f"KEY {', '.join(schema[i].name for i in spec.by)}"
         case Now():
             return "NOW"
         case Unbounded():

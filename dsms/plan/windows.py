@@ -13,7 +13,7 @@ from typing import assert_never
 
 from dsms.plan.boundaries import most_repeated, window_start
 from dsms.plan.physical import Pattern
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 
 Lifetime = tuple[object, ...]
 
@@ -31,7 +31,7 @@ def since(window: WindowSpec, at: int) -> int | None:
             return at - 1
         case Landmark():
             return window.since - 1
-        case Rows() | Partitioned() | Unbounded():
+        case Rows() | Partitioned() | Unbounded() | Latest():
             return None
         case _:
             assert_never(window)
@@ -42,7 +42,7 @@ def ends(window: WindowSpec, at: int) -> int:
     match window:
         case Time() | Unbounded() | Landmark():
             return at - window.until
-        case Now() | Rows() | Partitioned():
+        case Now() | Rows() | Partitioned() | Latest():
             return at
         case _:
             assert_never(window)
@@ -53,7 +53,7 @@ def until(window: WindowSpec) -> int:
     match window:
         case Time() | Rows() | Partitioned() | Unbounded() | Landmark():
             return window.until
-        case Now():
+        case Now() | Latest():
             return 0
         case _:
             assert_never(window)
@@ -64,7 +64,7 @@ def by_calendar(window: WindowSpec) -> bool:
     match window:
         case Time():
             return window.calendar is not None
-        case Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+        case Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return False
         case _:
             assert_never(window)
@@ -77,7 +77,7 @@ def by_clock(window: WindowSpec) -> bool:
             return True
         case Unbounded():
             return window.until > 0
-        case Rows() | Partitioned():
+        case Rows() | Partitioned() | Latest():
             return False
         case _:
             assert_never(window)
@@ -91,7 +91,7 @@ def newest(window: WindowSpec) -> int | None:
     match window:
         case Rows():
             return window.count
-        case Time() | Now() | Partitioned() | Unbounded() | Landmark():
+        case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
         case _:
             assert_never(window)
@@ -102,7 +102,7 @@ def everything(window: WindowSpec) -> bool:
     match window:
         case Unbounded():
             return not window.until
-        case Time() | Now() | Rows() | Partitioned() | Landmark():
+        case Time() | Now() | Rows() | Partitioned() | Landmark() | Latest():
             return False
         case _:
             assert_never(window)
@@ -113,7 +113,7 @@ def in_order(window: WindowSpec) -> bool:
     match window:
         case Partitioned():
             return not window.until
-        case Time() | Now() | Rows() | Unbounded() | Landmark():
+        case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
             return True
         case _:
             assert_never(window)
@@ -122,7 +122,7 @@ def in_order(window: WindowSpec) -> bool:
 def partition(window: WindowSpec) -> tuple[int, ...]:
     """The columns by whose values it is one window each."""
     match window:
-        case Partitioned():
+        case Partitioned() | Latest():
             return window.by
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return ()
@@ -130,11 +130,20 @@ def partition(window: WindowSpec) -> tuple[int, ...]:
             assert_never(window)
 
 
+def reads(window: WindowSpec) -> set[int]:
+    """The columns that it looks at."""
+    more = {window.operation} if isinstance(window, Latest) else set()
+    return {*partition(window), *more}
+
+
 def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
     """The same window over rows whose columns have gone to other places."""
     match window:
         case Partitioned():
             return replace(window, by=tuple(places[i] for i in window.by))
+        case Latest():
+            by = tuple(places[i] for i in window.by)
+            return replace(window, by=by, operation=places[window.operation])
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return window
         case _:
@@ -148,7 +157,7 @@ def commutes(window: WindowSpec, columns: Set[int] | None = None) -> bool:
     match window:
         case Time() | Now() | Unbounded() | Landmark():
             return True  # it gives each row a lifetime that depends on that row alone
-        case Partitioned():
+        case Partitioned() | Latest():
             return columns is not None and columns <= set(window.by)
         case Rows():
             return False
@@ -164,7 +173,7 @@ def pattern(window: WindowSpec, child: Pattern) -> Pattern:
     match window:
         case Time() | Now():
             return max(Pattern.WKS, child)
-        case Rows() | Partitioned():
+        case Rows() | Partitioned() | Latest():
             return Pattern.STR
         case Unbounded() | Landmark():
             return child
@@ -185,7 +194,7 @@ def lifetime(window: WindowSpec) -> Lifetime | None:
                 window.calendar,
                 None if window.slide is None else window.slide.zone,
             )
-        case Rows() | Partitioned() | Unbounded() | Landmark():
+        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
         case _:
             assert_never(window)
@@ -198,7 +207,7 @@ def longest(window: WindowSpec) -> int | None:
             return window.length + _repeated(window)
         case Now():
             return 1
-        case Rows() | Partitioned() | Unbounded() | Landmark():
+        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
         case _:
             assert_never(window)
@@ -211,7 +220,7 @@ def matters_for(window: WindowSpec) -> int:
             return window.length + _repeated(window)
         case Unbounded() | Landmark():
             return window.until  # then it has entered, and stays
-        case Now() | Rows() | Partitioned():
+        case Now() | Rows() | Partitioned() | Latest():
             return 0
         case _:
             assert_never(window)

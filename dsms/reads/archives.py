@@ -25,7 +25,7 @@ from dsms.plan.text import duration
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource, nothing, source
 
@@ -146,7 +146,7 @@ class Archives:
                 )
             case Rows():
                 return True
-            case Time() | Now() | Partitioned() | Unbounded() | Landmark():
+            case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
                 return False
             case _:
                 assert_never(spec)

@@ -50,6 +50,9 @@ class Seen(Catalog):
             raise refused(self.who, "SELECT", found.name, at)
         return tuple(view(g, found.schema, self.explained) for g in grants)
 
+    def current(self, stream: StreamDef) -> QueryDef | None:
+        return self.all.current(stream)
+
     def seen_after(self, found: Found) -> int:
         return seen_after(self.rights, self.who, found)
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from dsms.intake.values import instant_text
 from dsms.operators.window_rows import RowsWindowOp
 from dsms.plan.parts import node_at
+from dsms.running.current import keeper, past_rows
 from dsms.running.inheriting import Inherited
 from dsms.running.part import all_stages
-from dsms.running.past import Past, complete_after, pasts, rows_missing, rows_of, too_young
+from dsms.running.past import Past, complete_after, pasts, rows_missing, too_young
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -53,9 +54,12 @@ def beginning(
     first = {leaf: runtime.inputs[key].next_complete for leaf, key in query.streams.items()}
     first |= _from_answers(query)
     for past in needed:
-        for batch in rows_of(past, runtime.rings.get(past.stream), clock):
+        rows = past_rows(runtime, past, clock)
+        for batch in rows:
             first[past.leaf] = min(first[past.leaf], int(batch.number[0]))
             query.pipeline.sources[past.leaf].push(batch)
+        if (own := keeper(runtime, past)) is not None:
+            first[past.leaf] = own.clock  # as `_from_answers`
     query.starts = first | has.first
     note = _take_note(runtime, query, needed, clock, read, has)
     query.beginning = True
@@ -128,6 +132,9 @@ def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock
     fronts = {s: runtime.handed_on(s) for s in query.reads}
     timed = [p for p in needed if p.rows is None]
     query.partial_until = complete_after(timed, runtime.rings, fronts, clock)
+    for own in (own for past in needed if (own := keeper(runtime, past)) is not None):
+        ahead = own.clock if own.clock > clock else ALWAYS
+        query.partial_until = max(query.partial_until, ahead)
     missing = rows_missing(needed, runtime.rings, fronts, clock)
     query.full_at = tuple(
         (s, min(FOREVER, runtime.inputs[s].next_complete + n)) for s, n in missing.items()

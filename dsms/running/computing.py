@@ -10,6 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from dsms.intake.convert import Converted, checked
+from dsms.intake.operations import with_operations
 from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.operators.expressions.compile import Evaluator
 from dsms.sql.catalog import StreamDef
@@ -24,10 +25,15 @@ def _compiled(expr: Expr) -> Evaluator:
 def completed(rows: Converted, stream: StreamDef, room: int) -> Converted:
     """Rows of the columns that are given, with those that are computed.
 
-    A value that fails is NULL.  A row with NULL in a NOT NULL column, or an instant outside the
-    years, is refused.  `room`: bytes of text that an expression may make (DS630)."""
-    if not stream.computed:
-        return rows
+    A value that fails is NULL.  A row with NULL in a NOT NULL column, an instant outside the years
+    or an unknown operation is refused.  `room`: bytes of text that an expression may make
+    (DS630)."""
+    if stream.computed:
+        rows = _computed(rows, stream, room)
+    return with_operations(rows, stream) if stream.key else rows
+
+
+def _computed(rows: Converted, stream: StreamDef, room: int) -> Converted:
     count, errors = len(rows), ErrorCounter.of_query(room)
     made = {i: _compiled(expr)(rows.columns, count, errors) for i, expr in stream.computed}
     given = iter(rows.columns)

@@ -3,7 +3,7 @@ its answers are complete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -11,7 +11,7 @@ from dsms.plan import windows
 from dsms.plan.variants import slides
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring, between
 
@@ -20,7 +20,8 @@ from dsms.state.ring import Ring, between
 class Past:
     """What the windows above stream leaf `leaf` reach: the rows with ts > clock - `length` (None:
     all), or the last `rows` of them, or those from the instant `since` on.  `ago`: the last rows
-    are those that are so many µs old; younger ones have yet to enter."""
+    are those that are so many µs old; younger ones have yet to enter.  `current`: of these what
+    the stream with KEY holds, which it keeps for good."""
 
     leaf: int
     stream: str
@@ -28,6 +29,7 @@ class Past:
     rows: int | None = None
     since: int | None = None
     ago: int = 0
+    current: bool = False
 
 
 def pasts(node: lp.Node) -> Iterator[Past]:
@@ -40,6 +42,9 @@ def pasts(node: lp.Node) -> Iterator[Past]:
             yield from births(node.child)
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.home, None)
+        case lp.Window(spec=Latest()):
+            for past in pasts(node.child):
+                yield replace(past, current=lp.holds_all(node))
         case lp.Window():
             for past in births(node.child):
                 yield _windowed(past, node)
@@ -76,7 +81,7 @@ def births(node: lp.Node) -> Iterator[Past]:
 def _at_once(spec: WindowSpec) -> bool:
     """Whether what enters a window at an instant is what enters its input then."""
     match spec:
-        case Time() | Now() | Rows() | Partitioned() | Unbounded():
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Latest():
             return not windows.until(spec)
         case Landmark():
             return False
@@ -112,7 +117,7 @@ def _windowed(past: Past, node: lp.Window) -> Past:
             return replace(everything, rows=spec.count, ago=ago)
         case Landmark() if past.length == 0:
             return replace(everything, since=spec.since)
-        case Rows() | Partitioned() | Unbounded() | Landmark():
+        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return everything
         case _:
             assert_never(spec)
@@ -148,16 +153,6 @@ def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
     return ring.rows(ring.reach if past.length is None else max(clock - past.length, ring.reach))
 
 
-def begins(needed: Iterable[Past], rings: Mapping[str, Ring], clock: int) -> int:
-    """The instant before the first row that is held of them; `clock` if there is none up to it."""
-    found = (rows_of(p, rings.get(p.stream), clock) for p in needed)
-    return (
-        min((int(rows[0].ts[0]) - 1 for rows in found if rows), default=clock)
-        if clock > ALWAYS
-        else clock
-    )
-
-
 def complete_after(
     needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
 ) -> int:
@@ -169,7 +164,7 @@ def complete_after(
     for past in needed:
         ring = rings.get(past.stream)
         gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
-        if gone <= ALWAYS:
+        if gone <= ALWAYS or past.current:
             continue
         if past.rows is not None and not _missing(past.rows, ring, clock):
             continue

@@ -13,14 +13,15 @@ from dsms.periodic.timed import TimedRelation, TimedTable
 from dsms.plan.ages import with_ages
 from dsms.plan.physical import Phys
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
-from dsms.running.past import begins, pasts
+from dsms.running.current import past_rows
+from dsms.running.past import pasts
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Runtime
 from dsms.running.table_source import TableSource
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option, QueryDef
-from dsms.sql.types import FOREVER, MIN_INSTANT
+from dsms.sql.types import ALWAYS, FOREVER, MIN_INSTANT
 from dsms.sql.window import Slide
 from dsms.tables.versioned import VersionedTable
 
@@ -118,7 +119,10 @@ def _tables_since(runtime: Runtime, phys: Phys, timeline: Timeline | None) -> in
     if not reads:
         return FOREVER
     clock = runtime.clock_of(reads)
-    first = clock if timeline is not None else begins(pasts(phys.node), runtime.rings, clock)
+    first = clock
+    if timeline is None and clock > ALWAYS:  # before the first row that is held
+        found = (past_rows(runtime, p, clock) for p in pasts(phys.node))
+        first = min((int(rows[0].ts[0]) - 1 for rows in found if rows), default=clock)
     return max(first, MIN_INSTANT - 1)  # tables can change before every row
 
 

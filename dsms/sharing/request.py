@@ -18,7 +18,17 @@ from dsms.operators.expressions import can_fail
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 
 
 class Wanted(Protocol):
@@ -128,7 +138,7 @@ def _sliced(spec: WindowSpec) -> Time | None:
     match spec:
         case Time(calendar=None, internal=False, archive=False):
             return spec
-        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
         case _:
             assert_never(spec)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from dsms.sql import ast
 from dsms.sql.expr import Expr
+from dsms.sql.keyed import SUFFIX
 from dsms.sql.types import Schema
 
 Option = str | int | float | bool
@@ -65,6 +66,18 @@ class StreamDef(Placed):
     derived: str | None = None  # the query that it was made with: its rows come from there
     computed: tuple[tuple[int, Expr], ...] = ()  # columns that are made of the others
     place: str = ""
+    key: tuple[int, ...] = ()  # a row takes the place of that with its key (`dsms.sql.keyed`)
+    current: str | None = None  # ... and the query that keeps what it holds
+
+    @property
+    def operation(self) -> int:
+        """Where the column is, of a stream with KEY, that says what a row does."""
+        return len(self.schema) - 1
+
+    @property
+    def own(self) -> str | None:
+        """The query that goes with it, of a derived stream and of one with KEY."""
+        return self.current or self.derived
 
     @property
     def added(self) -> int:
@@ -231,6 +244,20 @@ class Catalog:
         """What the user may read of an object that stands in FROM: what any of these shows; None:
         the whole of it."""
         return None
+
+    def whose(self, query: QueryDef) -> StreamDef | None:
+        """The stream that the query goes with (`StreamDef.own`)."""
+        into = self.streams.get(self.key(query.feeds or ""))
+        if into is not None and self.key(into.derived or "") == query.home:
+            return into
+        if not query.name.endswith(SUFFIX):
+            return None
+        keyed = (s for s in self.streams.values() if s.current is not None)
+        return next((s for s in keyed if self.key(s.current or "") == query.home), None)
+
+    def current(self, stream: StreamDef) -> QueryDef | None:
+        """The query that keeps what a stream with KEY holds."""
+        return self.queries.get(self.key(stream.current or ""))
 
     def seen_after(self, found: StreamDef | TableDef | QueryDef) -> int:
         """µs after its timestamp at which the user sees a row of it; 0: at once."""

@@ -14,7 +14,7 @@ from typing import Literal
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Expr
 from dsms.sql.types import Schema
-from dsms.sql.window import Landmark, Slide, Time, WindowSpec
+from dsms.sql.window import Landmark, Latest, Slide, Time, Unbounded, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +312,16 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from nodes_of(child)
+
+
+def holds_all(node: Node) -> bool:
+    """Whether it is all that a stream with KEY holds, whatever the age of its rows."""
+    if not isinstance(node, Window) or not isinstance(node.spec, Latest):
+        return False
+    below = node.child
+    while isinstance(below, Project):
+        below = below.child
+    return isinstance(below, Window) and isinstance(below.spec, Unbounded) and not below.spec.until
 
 
 def answers_of(node: Node) -> Iterator[Answer]:

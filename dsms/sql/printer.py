@@ -285,6 +285,8 @@ def _stream_clauses(node: ast.CreateStream) -> list[str]:
         "RETAIN": node.retain,
     }
     clauses = [_part(part) for part in (node.timestamp, node.late) if part is not None]
+    if node.key:
+        clauses.append(f"KEY ({', '.join(map(name, node.key))})")
     clauses += [
         f"{word} {duration_text(length)}" for word, length in lengths.items() if length is not None
     ]

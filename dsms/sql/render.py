@@ -41,7 +41,7 @@ from dsms.sql.logical import (
 from dsms.sql.render_block import Block, Stage, all_of, with_output
 from dsms.sql.types import Schema
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
-from dsms.sql.window import UNBOUNDED, WindowSpec
+from dsms.sql.window import UNBOUNDED, Latest, WindowSpec
 
 
 def to_sql(plan: Node) -> str:
@@ -162,6 +162,8 @@ class _Renderer:
 
     def _leaf(self, node: StreamScan | TableScan | Window) -> Block:
         match node:
+            case Window(child=child, spec=Latest()):
+                return self.block(child)
             case Window(child=StreamScan() as scan, spec=spec):
                 return self._stream_leaf(scan, spec)
             case Window(child=child, spec=spec):

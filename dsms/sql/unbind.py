@@ -13,7 +13,17 @@ from typing import assert_never
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import Kind, Type, decimal
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -167,6 +177,8 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
         case Partitioned():
             keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
             return ast.RowsWindow(spec.count, spec.until or None, keys, **common)  # type: ignore[arg-type]
+        case Latest():
+            raise AssertionError(spec)  # the stream's, and written nowhere else
         case Now():
             return ast.NowWindow(**common)  # type: ignore[arg-type]
         case Unbounded():

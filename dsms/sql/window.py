@@ -102,7 +102,20 @@ class Landmark(_Window):
     until: int = 0
 
 
-WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark
+@dataclass(frozen=True, slots=True)
+class Latest(_Window):
+    """Of each key the last row of the window below, by (ts, arrival), unless it deletes: what a
+    stream with KEY holds.
+
+    by         column indices of the key
+    operation  that of the operation (`DELETE` deletes)
+    """
+
+    by: tuple[int, ...]
+    operation: int
+
+
+WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark | Latest
 
 UNBOUNDED = Unbounded()
 
@@ -112,7 +125,7 @@ def counts(window: WindowSpec) -> bool:
     match window:
         case Rows() | Partitioned():
             return True
-        case Time() | Now() | Unbounded() | Landmark():
+        case Time() | Now() | Unbounded() | Landmark() | Latest():
             return False
         case _:
             assert_never(window)
@@ -123,7 +136,7 @@ def keeps_all(window: WindowSpec) -> bool:
     match window:
         case Unbounded() | Landmark():
             return True
-        case Time() | Now() | Rows() | Partitioned():
+        case Time() | Now() | Rows() | Partitioned() | Latest():
             return False
         case _:
             assert_never(window)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.generate.draws import Draws
-from tests.generate.world import SECOND, Source, World, row, value
+from tests.generate.world import SECOND, Source, World, arrival, value
 from tests.stories.cells import shown, sql_instant
 from tests.stories.model import Arrival, Beat, End, Event, Statement
 
@@ -51,7 +51,7 @@ def given(
             out.append(Beat(d.pick(world.of("stream")).name, now - 1))
         else:
             stream = d.pick(world.of("stream"))
-            out.append(Arrival(stream.name, now, (*row(d, stream), now)))
+            out.append(Arrival(stream.name, now, arrival(d, stream, now)))
     return Given(first, out + [Beat(None, now + d.pick((0, 3, 30)) * unit)])
 
 

@@ -15,7 +15,7 @@ from tests.generate.exprs import Column, Scope
 from tests.generate.inputs import ended, given, shuffled
 from tests.generate.queries import TYPES, Mode, Queries
 from tests.generate.stories import many_rows, story_of
-from tests.generate.world import SECOND, World, world
+from tests.generate.world import SECOND, World, with_keys, world
 from tests.stories.cells import instant
 from tests.stories.model import Arrival, Story
 
@@ -179,6 +179,9 @@ class PeriodicQueries(Queries):
         )
         return self._sliding(mode) if d.chance(70) else d.pick(others)
 
+    def _over_keys(self) -> str:
+        return self._sliding(Mode()) if self._bound() else self.d.pick(("", "NOW", "RANGE 4 s"))
+
     def _sliding(self, mode: Mode) -> str:
         d = self.d
         if d.chance(70) or mode.kind == "mixed":
@@ -218,10 +221,10 @@ class PeriodicQueries(Queries):
 
 
 @st.composite
-def periodic_stories(draw: Any, most_rows: int = 20) -> Story:
+def periodic_stories(draw: Any, most_rows: int = 20, keyed: bool = False) -> Story:
     """Boundaries every few seconds, at times shifted."""
     d = Draws(draw)
-    declared = world(d)
+    declared = with_keys(d, world(d)) if keyed else world(d)
     align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
     beat = Beat(d.pick(SLIDES) + align, restore=d.chance(30))
     came = ended(d, given(d, declared, most_rows, undated=True))
@@ -322,10 +325,10 @@ def long_periodic_stories(draw: Any, rows: int = 160) -> Story:
 
 
 @st.composite
-def every_stories(draw: Any, most_rows: int = 20) -> Story:
+def every_stories(draw: Any, most_rows: int = 20, keyed: bool = False) -> Story:
     """EVERY at the end of queries that could run continuously."""
     d = Draws(draw)
-    declared = world(d)
+    declared = with_keys(d, world(d)) if keyed else world(d)
     align = f" ALIGN TO TIMESTAMP '1970-01-01 00:00:0{d.number(0, 4)}.5'" if d.chance(15) else ""
     sql = EveryQueries(d, declared, d.pick(SLIDES) + align).query()
     return story_of(declared, sql, ended(d, given(d, declared, most_rows, undated=True)))

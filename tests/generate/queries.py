@@ -97,12 +97,31 @@ class Queries:
             )
         )
 
+    def _over_keys(self) -> str:
+        """A window that a stream with KEY may have."""
+        d, n = self.d, self.d.number(1, 12)
+        return d.pick(
+            (
+                "",
+                f"RANGE {n} SECONDS",
+                f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO",
+                "NOW",
+                *(() if self.windows == "time" else (f"SINCE {n}s", "RANGE UNBOUNDED")),
+                "" if self.windows == "time" else "RANGE UNBOUNDED UNTIL 2 SECONDS AGO",
+            )
+        )
+
     # ------------------------------------------------------------ FROM
 
     def stream(self, mode: Mode, first: bool = True, inner: str | None = None) -> tuple[str, Scope]:
         """`inner`: the window, if it is not to be drawn."""
-        source = self.d.pick(self.world.of("stream"))
+        streams = self.world.of("stream")
+        if not mode.plain or inner == "":
+            streams = [s for s in streams if not s.keyed]
+        source = self.d.pick(streams)
         alias = self.d.name()
+        if source.keyed and inner is None:
+            inner = self._over_keys()
         return f"{source.name}{self.window(mode, first, inner)} AS {alias}", _scope(source, alias)
 
     def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
@@ -332,7 +351,8 @@ class Queries:
     def _starred(self, kind: str) -> str:
         """SELECT * over JOIN USING, or over a FROM list under a final WINDOW."""
         d = self.d
-        a, b = d.pick(self.world.of("stream")), d.pick(self.world.of("stream"))
+        streams = [s for s in self.world.of("stream") if not s.keyed]
+        a, b = d.pick(streams), d.pick(streams)
         x, y = d.name(), d.name()
         if d.chance(50):
             side = d.pick(("", "LEFT ", "FULL "))
@@ -345,7 +365,7 @@ class Queries:
 
     def _wstream_sum(self) -> str:
         d = self.d
-        text, scope = self.stream(Mode(), True)
+        text, scope = self.stream(Mode("wstream"), True)
         x = d.pick(columns(scope, INT))
         outer, inner = d.pick(("SUM", "MAX", "COUNT")), d.pick(("SUM", "COUNT"))
         return f"SELECT {outer}(Wstream({inner}({x}))[ROWS {d.number(1, 4)}]) AS c0 FROM {text}"

@@ -13,7 +13,7 @@ from tests.generate.draws import Draws
 from tests.generate.exprs import columns
 from tests.generate.inputs import Given, given, shuffled
 from tests.generate.queries import Mode, Queries
-from tests.generate.world import DOMAIN, KEYS, SECOND, World, world
+from tests.generate.world import DOMAIN, KEYS, SECOND, World, with_keys, world
 from tests.stories.model import Arrival, Beat, Event, Section, Story
 
 
@@ -54,26 +54,28 @@ def slack_stories(draw: Any) -> tuple[Story, Story]:
 
 
 @st.composite
-def one_time(draw: Any) -> tuple[Story, str]:
+def one_time(draw: Any, keyed: bool = False) -> tuple[Story, str]:
     """A story without a query, and a SELECT to ask at its end, over windows that the streams
     retain."""
     d = Draws(draw)
-    declared = world(d)
+    declared = with_keys(d, world(d)) if keyed else world(d)
     sql = Queries(d, declared, "time").body([INT, d.pick((STRING, FLOAT, INT))], d.pick((0, 1)))
     story = story_of(declared, sql, given(d, declared, undated=True))
     ddl = story.sections[0]
-    ddl.body = ddl.body.replace("TIMESTAMP BY ts;", "TIMESTAMP BY ts RETAIN 1 HOUR;")
+    ddl.body = ddl.body.replace("TIMESTAMP BY ts", "TIMESTAMP BY ts RETAIN 1 HOUR")
     story.sections = [ddl, story.sections[2]]
     return story, sql
 
 
 @st.composite
-def kept_stories(draw: Any, most_rows: int = 20, appended: bool = False) -> Story:
+def kept_stories(
+    draw: Any, most_rows: int = 20, appended: bool = False, keyed: bool = False
+) -> Story:
     """Streams that keep their rows for an hour, in sub-windows of any length; the query comes after
     some input.  `appended`: it reads what a block has appended."""
     d = Draws(draw)
     slack = d.pick((0, 0, 6))
-    declared = world(d, slack)
+    declared = with_keys(d, world(d, slack)) if keyed else world(d, slack)
     queries = Queries(d, declared, "small" if appended else "any")
     sql = over_entries(d, queries) if appended else queries.query()
     came = given(d, declared, most_rows)
@@ -131,9 +133,9 @@ def many_rows(d: Draws, declared: World, rows: int) -> Given:
 
 
 @st.composite
-def stories(draw: Any, most_rows: int = 20) -> Story:
+def stories(draw: Any, most_rows: int = 20, keyed: bool = False) -> Story:
     """A random query over a random world with random input."""
     d = Draws(draw)
-    declared = world(d)
+    declared = with_keys(d, world(d)) if keyed else world(d)
     sql = Queries(d, declared).query()
     return story_of(declared, sql, given(d, declared, most_rows, undated=True))

@@ -46,6 +46,7 @@ class Source:
     columns: tuple[tuple[str, Type], ...]
     kind: str = "stream"  # stream | table | nrr
     slack: int = 0
+    keyed: bool = False  # KEY (k)
 
     def ddl(self) -> str:
         columns = [f"{n} {t}" for n, t in self.columns]
@@ -56,7 +57,7 @@ class Source:
         slack = f" SLACK {self.slack} SECONDS" if self.slack else ""
         return (
             f"CREATE STREAM {self.name} ({', '.join(columns)}, ts TIMESTAMP) TIMESTAMP BY "
-            f"ts{slack};"
+            f"ts{' KEY (k)' if self.keyed else ''}{slack};"
         )
 
 
@@ -98,4 +99,17 @@ def value(d: Draws, type_: Type) -> Any:
 
 def row(d: Draws, source: Source) -> tuple[Any, ...]:
     """Values of all columns but the timestamp."""
-    return (d.pick(KEYS), *(value(d, t) for _, t in source.columns[1:]))
+    keys = KEYS[:2] if source.keyed else KEYS
+    return (d.pick(keys), *(value(d, t) for _, t in source.columns[1:]))
+
+
+def with_keys(d: Draws, plain: World) -> World:
+    """The first stream, the tables, and two streams that have a KEY."""
+    streams = [Source(n, (("k", INT), *_columns(d)), keyed=True) for n in ("a", "b")]
+    return World((*streams, *(s for s in plain.sources if s.name not in "tu")))
+
+
+def arrival(d: Draws, source: Source, now: int) -> tuple[Any, ...]:
+    """Values of all columns of a row of a stream."""
+    values = (*row(d, source), now)
+    return (*values, d.pick("UUD")) if source.keyed else values

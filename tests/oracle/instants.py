@@ -9,7 +9,17 @@ from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Slide,
+    Time,
+    Unbounded,
+    WindowSpec,
+)
 from tests.oracle.facts import Change, Row
 from tests.oracle.slides import slide_of
 
@@ -53,7 +63,7 @@ def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
             steps = (0, 1)
         case Unbounded() | Landmark():
             steps = (0, spec.until)
-        case Rows() | Partitioned():
+        case Rows() | Partitioned() | Latest():
             steps = (0,)
         case _:
             assert_never(spec)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from tests.oracle.facts import Fact
 from tests.oracle.values import canons
 
@@ -49,6 +49,9 @@ def content(
             ]
         case Unbounded():
             return [r for r in rows if when(r) <= at - spec.until]
+        case Latest():
+            last = [newest(part, 1, 0)[0] for part in _partitions(spec, rows)]
+            return [r for r in last if r.values[spec.operation] != "D"]
         case _:
             assert_never(spec)
 
@@ -58,7 +61,7 @@ def lasts(spec: WindowSpec) -> bool:
     match spec:
         case Unbounded() | Landmark():
             return True
-        case Time() | Now() | Rows() | Partitioned():
+        case Time() | Now() | Rows() | Partitioned() | Latest():
             return False
         case _:
             assert_never(spec)
@@ -70,7 +73,7 @@ def newest(rows: Sequence[Fact], count: int, skip: int) -> list[Fact]:
     return order[max(0, len(order) - count) : max(0, len(order) - skip)]
 
 
-def _partitions(spec: Partitioned, rows: Sequence[Fact]) -> list[list[Fact]]:
+def _partitions(spec: Partitioned | Latest, rows: Sequence[Fact]) -> list[list[Fact]]:
     parts: dict[tuple, list[Fact]] = {}
     for row in rows:
         parts.setdefault(canons(tuple(row.values[c] for c in spec.by)), []).append(row)

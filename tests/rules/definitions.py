@@ -101,4 +101,14 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     ("DS229", "CREATE STREAM z (a INT) INDEX BY (a, ^a)", "names `a` twice", "once"),
     ("DS229", "CREATE STREAM z (a BOOL) INDEX BY (^a)", "a is BOOL", "IN or a range"),
+    ("DS233", "CREATE STREAM z (a INT) KEY (a, ^a)", "names `a` twice", "once"),
+    ("DS233", "CREATE STREAM z (a INT, ^_OP STRING) KEY (a)", "a column _op of its own", "bring"),
+    ("DS236", "CREATE STREAM z (a INT) KEY (a) ^ARCHIVE", "ARCHIVE does not go", "Istream(*)"),
+    (
+        "DS236",
+        "CREATE STREAM z (t TIMESTAMP) TIMESTAMP BY t LATE INTO ^prices",
+        "late rows of others can't go into prices",
+        "without KEY",
+    ),
+    ("DS229", "CREATE STREAM z (a FLOAT) INDEX BY (^a)", "a is FLOAT", "= or IN"),
 ]

@@ -216,4 +216,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS346", "SELECT ^INSTANT(quotes) FROM quotes", "stamped when they come", "TIMESTAMP BY"),
     ("DS346", "SELECT INSTANT(^limits) FROM trades, limits", "no stream of this FROM", "trades"),
     ("DS346", "SELECT INSTANT(^x) FROM (SELECT * FROM trades) x", "no stream", "not of a subquery"),
+    ("DS237", "SELECT * FROM prices [^ROWS 5]", "windows that count rows", "[RANGE 10 SECONDS]"),
+    (
+        "DS237",
+        "SELECT * FROM prices [^RANGE 5 INTERNAL]",
+        "INTERNAL windows keep",
+        "[RANGE 10 SECONDS]",
+    ),
+    ("DS306", "SELECT * FROM (SELECT * FROM prices) p [^NOW]", "replaced and deleted", "Istream"),
 ]

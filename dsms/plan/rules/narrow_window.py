@@ -9,14 +9,14 @@ from dsms.sql import logical as lp
 
 
 def narrow_window(node: lp.Node, ctx: Context) -> lp.Node:
-    """Project(Window(x), e) -> Project(Window(Project(x)), e) with what e and PARTITION BY read;
+    """Project(Window(x), e) -> Project(Window(Project(x)), e) with what e and the window read;
     all kinds of windows.
 
     A projection leaves out no row, so the newest n rows stay the newest n.
     """
     match node:
         case lp.Project(lp.Window() as window, exprs):
-            needed = reads(exprs) | set(windows.partition(window.spec))
+            needed = reads(exprs) | windows.reads(window.spec)
             if not narrows(window.child, needed):
                 return node
             child, moves = narrow(window.child, needed)

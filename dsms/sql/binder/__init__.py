@@ -7,6 +7,7 @@ from dsms.sql.binder.definitions import (
     bind_create_stream,
     bind_create_table,
     check_late_places,
+    taken_by,
 )
 from dsms.sql.binder.derived import bind_derived_stream
 from dsms.sql.binder.lookups import bind_lookup
@@ -31,4 +32,5 @@ __all__ = [
     "bind_table_statement",
     "check_late_places",
     "check_options",
+    "taken_by",
 ]

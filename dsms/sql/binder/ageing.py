@@ -25,7 +25,7 @@ from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
 from dsms.sql.logical import Window
 from dsms.sql.unbind import duration
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
 
 
 def late(
@@ -54,7 +54,7 @@ def late(
             return replace(window, spec=spec)
         case Unbounded() | Landmark():
             return replace(window, spec=replace(spec, until=max(spec.until, after)))
-        case Rows() | Partitioned():
+        case Rows() | Partitioned() | Latest():
             old = Unbounded(until=after, archive=spec.archive)
             child = Window(window.child, old, window.schema)
             return replace(window, child=child, spec=replace(spec, archive=False))

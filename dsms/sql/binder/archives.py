@@ -17,7 +17,7 @@ from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
 from dsms.sql.logical import Archived, Node, Project, Select, StreamScan, children
 from dsms.sql.unbind import duration
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 
 
 def rows_of(ctx: Context, found: StreamDef | TableDef | QueryDef, ref: ast.TableRef) -> StreamDef:
@@ -108,7 +108,7 @@ def _reach(spec: WindowSpec, window: ast.Window) -> float:
             return spec.length
         case Rows() | Landmark():
             return 0
-        case Partitioned() | Unbounded():
+        case Partitioned() | Unbounded() | Latest():
             return inf
         case Now():
             message = "NOW holds the rows of this very instant, which are not archived yet"

@@ -13,6 +13,7 @@ from dsms.sql import ast
 from dsms.sql.binder.computed import bind_computed, default_of, with_timestamp
 from dsms.sql.binder.durations import fixed, maybe_fixed
 from dsms.sql.binder.feeding import bind_feeding
+from dsms.sql.binder.keyed import check_no_key, keyed
 from dsms.sql.binder.objects import column_index, kind_of
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.query import bind_query
@@ -34,9 +35,12 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
         return taken
     schema = with_timestamp(statement, _schema(statement.columns, catalog), catalog)
     _check_event_time(statement)
+    key: tuple[int, ...] = ()
+    if statement.key:
+        key, schema = keyed(statement, schema)
     timestamp, unit = _timestamp(statement.timestamp, schema)
     made = stream_def(statement, schema, timestamp, unit, catalog, sql)
-    return replace(made, computed=bind_computed(statement, schema, catalog))
+    return replace(made, computed=bind_computed(statement, schema, catalog), key=key)
 
 
 def stream_def(
@@ -273,6 +277,7 @@ def _late_into(late: ast.Late | None, schema: Schema, catalog: Catalog) -> str |
         raise error(
             "DS216", f"LATE INTO: {found.name} is a {kind_of(found)}", late.into, "name a stream"
         )
+    check_no_key(found, late.into, "late rows of others")
     if found.computed:
         message = f"columns of {found.name} are computed, and late rows have all of theirs"
         raise error("DS225", message, late.into, "declare that stream without AS (...)")

@@ -64,6 +64,7 @@ def _check_clauses(statement: ast.CreateStream) -> None:
     """Rows of a query are never out of order, and its clock is the stream's; DS230."""
     by = statement.timestamp
     clauses = (
+        ("KEY", statement.key[0] if statement.key else None),
         ("SLACK", statement.slack),
         ("LATE", statement.late),
         ("MAX FUTURE", statement.max_future),

@@ -70,7 +70,8 @@ def feeding(statement: ast.CreateQuery, plan: Output) -> Output:
 def _places(
     statement: ast.CreateQuery, into: ast.Into, schema: Schema, stream: StreamDef
 ) -> tuple[int, ...]:
-    targets = [k for k in range(len(stream.schema)) if k != stream.timestamp]
+    unsaid = {stream.timestamp, stream.operation if stream.key else None}
+    targets = [k for k in range(len(stream.schema)) if k not in unsaid]
     if into.columns:
         targets = [column_index(stream.schema, name, "INSERT INTO") for name in into.columns]
     for at, name in enumerate(into.columns):
@@ -97,7 +98,7 @@ def _places(
     if stream.timestamp is not None:
         places[stream.timestamp] = INSTANT
     for column, place in zip(stream.schema, places, strict=True):
-        if place == NOTHING and not column.nullable:
+        if place == NOTHING and not column.nullable and column.default is None:
             message = f"column {column.name} is NOT NULL and gets no value"
             raise error("DS218", message, into, "give it a value")
     return tuple(places)

@@ -13,6 +13,7 @@ from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
+from dsms.sql.binder.keyed import put_latest, shown_of
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
 from dsms.sql.binder.views import restricted
@@ -21,7 +22,7 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
 from dsms.sql.foreign import instead
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
-from dsms.sql.types import TIMESTAMP, Field
+from dsms.sql.types import TIMESTAMP, Field, Schema
 from dsms.sql.window import UNBOUNDED
 
 AT = "$at"  # the column of a history that has the instants
@@ -104,6 +105,8 @@ class _FromBinder:
                 archives.rows_of(self.ctx, found, ref), ref, views, archives.alone(found)
             )
         match found:
+            case StreamDef() if found.key:
+                return self._keyed(found, ref, views)
             case StreamDef():
                 return self._stream(found, ref, views)
             case TableDef():
@@ -123,7 +126,7 @@ class _FromBinder:
         self, stream: StreamDef, ref: ast.TableRef, views: Views, archive: Archived | None = None
     ) -> tuple[Group, Scope]:
         alias = ref.alias.text if ref.alias else stream.name
-        schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in stream.schema)
+        schema = _under(alias, stream.schema)
         window = self._window_of(ref, stream.name)
         if window is not None and window.archive and archive is None:
             archive = archives.beside_live(self.ctx, stream, window)
@@ -145,6 +148,30 @@ class _FromBinder:
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 
+    def _keyed(self, stream: StreamDef, ref: ast.TableRef, views: Views) -> tuple[Group, Scope]:
+        """What a stream with KEY holds: all of it is the answer of its own query."""
+        alias = ref.alias.text if ref.alias else stream.name
+        window = self._window_of(ref, stream.name)
+        whole = window is None or (window == ast.UnboundedWindow() and not self.ctx.persistent)
+        current = self.ctx.catalog.current(stream) if whole else None
+        node: Node
+        if current is not None and self.ctx.persistent:
+            node = answer(self.ctx, current, replace(ref, alias=ast.Ident(alias)))
+        elif current is not None:
+            schema = shown_of(stream, _under(alias, stream.schema))
+            node = TableScan(TableDef(current.name, schema), schema, alias, self.ctx.next_leaf())
+        else:
+            schema = _under(alias, stream.schema)
+            scan = StreamScan(stream, schema, alias, self.ctx.next_leaf())
+            node = put_latest(self.ctx, scan, window, relation_scope(schema, alias, stream.name))
+        if views is not None:
+            node = restricted(self.ctx, node, stream.name, views)
+        self.windowed += 1
+        scope = relation_scope(node.schema, alias, stream.name)
+        scope = replace(scope, stamps=(_stamp(stream, alias),))
+        self._source(ref, node)
+        return self._leaf(node, scope, ref)
+
     def _window_of(self, ref: ast.TableRef, name: str) -> ast.Window | None:
         if self.window is not None and ref.window is not None:
             hint = "leave one of the two out"
@@ -161,7 +188,7 @@ class _FromBinder:
                 "DS305", f"{table.name} is a table, and windows are for streams", ref.window, hint
             )
         alias = ref.alias.text if ref.alias else table.name
-        schema = tuple(Field(f.name, f.type, alias, f.nullable) for f in table.schema)
+        schema = _under(alias, table.schema)
         scan = TableScan(table, schema, alias, self.ctx.next_leaf())
         rows = scan if views is None else restricted(self.ctx, scan, table.name, views)
         return self._leaf(
@@ -323,6 +350,10 @@ def _using(join: ast.Join, left: Scope, right: Scope) -> tuple[Scope, list[Expr]
     relations, declared = left.relations + right.relations, left.declared + right.declared
     stamps = left.stamps + right.stamps
     return Scope((*merged, *rest), relations, declared, beyond=left.beyond, stamps=stamps), on
+
+
+def _under(alias: str, schema: Schema) -> Schema:
+    return tuple(Field(f.name, f.type, alias, f.nullable) for f in schema)
 
 
 def _stamp(stream: StreamDef, alias: str) -> tuple[str, str | None, str | None]:

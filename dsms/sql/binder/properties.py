@@ -21,7 +21,17 @@ from dsms.sql.logical import (
     Window,
     children,
 )
-from dsms.sql.window import Landmark, Now, Partitioned, Rows, Time, Unbounded, WindowSpec, keeps_all
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Time,
+    Unbounded,
+    WindowSpec,
+    keeps_all,
+)
 
 
 def append_only(node: Node) -> bool:
@@ -60,7 +70,7 @@ def strict(node: Node) -> bool:
 
 def _strict_window(spec: WindowSpec, child: Node) -> bool:
     match spec:
-        case Rows() | Partitioned():
+        case Rows() | Partitioned() | Latest():
             return True
         case Now():
             return False
@@ -91,6 +101,8 @@ def why_not_append_only(node: Node) -> str:
             return "the padded row of an outer join is taken back when a match comes"
         case TableScan():
             return "rows of a table are updated and deleted"
+        case Window(spec=Latest()):
+            return "rows of a stream with KEY are replaced and deleted"
         case Join() | JoinNRR() | SemiJoin() | Window():
             guilty: list[Node] = [
                 c for c in children(node) if not append_only(c) and not isinstance(c, Window)

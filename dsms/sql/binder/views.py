@@ -18,15 +18,13 @@ from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.scope import relation_scope
 from dsms.sql.catalog import View
 from dsms.sql.expr import Call, Col, Expr, Lit
-from dsms.sql.logical import Answer, Node, Project, Select, StreamScan, TableScan
+from dsms.sql.logical import Node, Project, Select
 from dsms.sql.types import BOOL, Field
 
 Bound = tuple[Expr | None, dict[str, Expr]]  # the condition, and what is shown of each column
 
 
-def restricted(
-    ctx: Context, scan: StreamScan | TableScan | Answer, declared: str, views: Sequence[View]
-) -> Node:
+def restricted(ctx: Context, scan: Node, declared: str, views: Sequence[View]) -> Node:
     """The leaf with what any of the views shows.  `declared`: the object's name, which conditions
     may use."""
     env = Env(ctx, relation_scope(scan.schema, declared), "WHERE")
@@ -50,7 +48,7 @@ def restricted(
     return Project(node, tuple(e for _, e in shown), schema)
 
 
-def _bound(env: Env, scan: StreamScan | TableScan | Answer, view: View) -> Bound:
+def _bound(env: Env, scan: Node, view: View) -> Bound:
     masks = dict(view.columns)
     columns: dict[str, Expr] = {}
     for i, f in enumerate(scan.schema):

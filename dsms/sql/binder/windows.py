@@ -21,6 +21,7 @@ from dsms.sql.print_expressions import boundaries
 from dsms.sql.types import Schema
 from dsms.sql.window import (
     Landmark,
+    Latest,
     Now,
     Partitioned,
     Rows,
@@ -214,7 +215,7 @@ def check_measure(
                 message = f"RANGE and {word} have no common measure longer than {unit} us"
                 remedy = hint or "round both to a common unit, such as seconds"
                 raise error("DS310", message, at, remedy)
-        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark():
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             pass
         case _:
             assert_never(spec)

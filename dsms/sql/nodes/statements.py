@@ -80,6 +80,7 @@ class Confidential(Node):
 @dataclass(frozen=True, slots=True)
 class CreateStream(Statement):
     """Without `timestamp` the stream is stamped on arrival.  None everywhere means: not said.
+    `key`: a row takes the place of the one with its key.
 
     `query`: what enters (or leaves) its answer are the rows, and its columns are those of the
     stream, with that of `timestamp` behind them."""
@@ -99,6 +100,7 @@ class CreateStream(Statement):
     confidential: Confidential | None = None
     options: tuple[Option, ...] = ()
     query: Query | None = None
+    key: tuple[Ident, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

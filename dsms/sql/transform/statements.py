@@ -34,6 +34,7 @@ _E = TypeVar("_E", bound=StrEnum)
 
 _STREAM_FIELDS = {
     "TIMESTAMP BY": "timestamp",
+    "KEY": "key",
     "SLACK": "slack",
     "LATE": "late",
     "MAX FUTURE": "max_future",
@@ -194,6 +195,7 @@ class Definitions(Options):
     idle_timeout = clause("IDLE TIMEOUT")
     subwindow = clause("SUBWINDOW")
     retain = clause("RETAIN")
+    keyed = clause("KEY")
     index_by = clause("INDEX BY")
     archive_for = clause("FOR")
     archive_cluster = clause("CLUSTER BY")
