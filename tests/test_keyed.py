@@ -210,7 +210,7 @@ def test_rights_are_decided_on_what_is_held() -> None:
     for sql in ("SELECT * FROM acc", "SELECT * FROM acc [RANGE 1 h]", "SELECT * FROM q"):
         (rows,) = engine.execute(sql, user="bob")
         assert rows.data.to_pylist() == [{"k": 2, "v": 2}], sql  # type: ignore[union-attr]
-    with pytest.raises(DsmsError, match="DS670|DS203"):
+    with pytest.raises(DsmsError, match=r"DS670|DS203"):
         engine.execute("SELECT * FROM acc_current", user="bob")
 
 

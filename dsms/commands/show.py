@@ -266,6 +266,8 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
             notes.append("primary key")
     if isinstance(found, StreamDef) and i in dict(found.computed):
         notes.append("computed")
+    if isinstance(found, StreamDef) and found.key and i in (*found.key, found.operation):
+        notes.append("key" if i in found.key else "what a row does: U or D")
     if found.schema[i].default is not None:
         notes.append("has a default")
     match found:

@@ -172,3 +172,34 @@ def test_what_spark_sends_is_what_it_has(client, server):
     options = {"server": f"127.0.0.1:{server.port}", "stream": "s"}
     assert source_server.sent(options, "w", 0, iter([batch])).accepted == 1
     assert kept(client) == [(7, str(EXACT), "a", 1379288667_000000, 5)]
+
+
+CHANGES = [
+    {"id": 1, "v": "a", "__op": "c", "ms": 1000},
+    {"id": 2, "v": "b", "__op": "r", "ms": 1000},
+    {"id": 1, "v": "c", "__op": "u", "ms": 2000},
+    {"id": 2, "v": None, "__op": "d", "ms": 2000},
+    {"id": 3, "v": None, "__op": "t", "ms": 2000},
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "client"])
+def test_changes_of_a_table_elsewhere(server, capsys, tmp_path, kind):
+    """As Debezium's ExtractNewRecordState writes them, into a stream with KEY."""
+    frame, path = pd.DataFrame(CHANGES), tmp_path / f"a.{kind}"
+    with connect(port=server.port) as db:
+        db.execute("CREATE STREAM s (id INT, v STRING, ms INT) TIMESTAMP BY ms UNIT ms KEY (id)")
+        if kind == "client":
+            report = db.ingest("s", frame.rename(columns={"__op": "_op"}))
+            assert (report.accepted, report.refused) == (4, 1)
+        else:
+            {
+                "csv": lambda: frame.to_csv(path, index=False),
+                "jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+                "parquet": lambda: frame.to_parquet(path),
+            }[kind]()
+            line = f"load {path} --map _op=__op --stream s --port {server.port} --no-end"
+            assert main(shlex.split(line)) == 1
+            assert "'t' is none of I, U, C, R, +, D, -" in capsys.readouterr().err
+        db.heartbeat("s", 9 * 10**6)
+        assert db.query("SELECT id, v FROM s").rows == [(1, "c")]
