@@ -30,7 +30,7 @@ STREAMS = (
     "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t KEY (k)",
     "CREATE STREAM r (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t KEY (k, v) SLACK 3 s RETAIN 1 h",
 )
-WINDOWS = ("", "", "", "[RANGE 3 s]", "[NOW]", "[RANGE 4 s UNTIL 1 s AGO]")
+WINDOWS = ("", "", "[RANGE UNBOUNDED]", "[RANGE 3 s]", "[NOW]", "[RANGE 4 s UNTIL 1 s AGO]")
 ACC = "CREATE STREAM acc (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t KEY (k)"
 
 
@@ -225,6 +225,7 @@ def test_rights_are_decided_on_what_is_held() -> None:
         ("ALTER STREAM acc SET CLOCK TO TIMESTAMP '1970-01-01'", "DS417.*KEY"),
         ("SELECT * FROM ARCHIVE acc", "DS390"),
         ("SELECT _op FROM acc", "DS201"),
+        ("GRANT SELECT ON acc TO u WHERE _op = 'U'", "DS201"),
         ("DROP STREAM acc", "DS405.*read by q"),
         (f"{ACC.replace('acc', 'taken')}", "DS213"),
         ("CREATE QUERY f AS INSERT INTO acc (k, _op) SELECT k, v FROM acc", "DS330|DS218"),
@@ -234,6 +235,7 @@ def test_what_does_not_go_with_it(sql: str, said: str) -> None:
     engine = Engine()
     engine.execute(f"{ACC}; CREATE QUERY q AS SELECT k FROM acc")
     engine.execute("CREATE QUERY taken_current AS SELECT k FROM acc")
+    engine.execute("CREATE USER u PASSWORD 'u-u-u-u-u-u'")
     engine.ingest("acc", [[1, 1, 0]])
     engine.heartbeat("acc", S)
     with pytest.raises(DsmsError, match=said):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dsms.errors import UsageError
@@ -158,6 +158,8 @@ def _select(
             privilege,
             "grant SELECT on all of it, or on a query that reads it",
         )
+    if isinstance(found, StreamDef):
+        found = replace(found, schema=found.shown)
     env = Env(
         Context(catalog, False, bind_nested), relation_scope(found.schema, found.name), "GRANT"
     )

@@ -75,6 +75,11 @@ class StreamDef(Placed):
         return len(self.schema) - 1
 
     @property
+    def shown(self) -> Schema:
+        """The columns that FROM shows."""
+        return self.schema[: self.operation] if self.key else self.schema
+
+    @property
     def own(self) -> str | None:
         """The query that goes with it, of a derived stream and of one with KEY."""
         return self.current or self.derived

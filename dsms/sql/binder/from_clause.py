@@ -13,7 +13,7 @@ from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
-from dsms.sql.binder.keyed import put_latest, shown_of
+from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
 from dsms.sql.binder.views import restricted
@@ -158,7 +158,7 @@ class _FromBinder:
         if current is not None and self.ctx.persistent:
             node = answer(self.ctx, current, replace(ref, alias=ast.Ident(alias)))
         elif current is not None:
-            schema = shown_of(stream, _under(alias, stream.schema))
+            schema = _under(alias, stream.shown)
             node = TableScan(TableDef(current.name, schema), schema, alias, self.ctx.next_leaf())
         else:
             schema = _under(alias, stream.schema)

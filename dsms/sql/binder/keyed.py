@@ -64,14 +64,9 @@ def put_latest(ctx: Context, scan: StreamScan, window: ast.Window | None, scope:
         check_window(stream, window)
         rows = windows.put_window(ctx, scan, window, scope, schema, False)
     latest = Window(rows, Latest(by=stream.key, operation=stream.operation), schema)
-    shown = shown_of(stream, schema)
-    columns = tuple(Col(i, f.type, f.name) for i, f in enumerate(schema) if f in shown)
+    shown = schema[: stream.operation]
+    columns = tuple(Col(i, f.type, f.name) for i, f in enumerate(shown))
     return Project(latest, columns, shown)
-
-
-def shown_of(stream: StreamDef, schema: Schema) -> Schema:
-    """The columns that FROM shows: all but that of the operation."""
-    return tuple(f for i, f in enumerate(schema) if i != stream.operation)
 
 
 def check_window(stream: StreamDef, window: ast.Window) -> None:
