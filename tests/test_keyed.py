@@ -222,6 +222,8 @@ def test_rights_are_decided_on_what_is_held() -> None:
         ("ALTER QUERY acc_current RENAME TO x", "DS433"),
         ("CREATE OR REPLACE QUERY acc_current AS SELECT k FROM acc", "DS438"),
         ("ALTER STREAM acc ADD COLUMN w INT", "DS235.*KEY"),
+        ("ALTER STREAM acc RENAME TO x", "DS433.*called after it"),
+        ("ALTER STREAM acc RENAME COLUMN v TO x", "DS439.*keeps what it holds"),
         ("ALTER STREAM acc SET CLOCK TO TIMESTAMP '1970-01-01'", "DS417.*KEY"),
         ("SELECT * FROM ARCHIVE acc", "DS390"),
         ("SELECT _op FROM acc", "DS201"),

@@ -110,5 +110,4 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "late rows of others can't go into prices",
         "without KEY",
     ),
-    ("DS229", "CREATE STREAM z (a FLOAT) INDEX BY (^a)", "a is FLOAT", "= or IN"),
 ]

@@ -136,6 +136,8 @@ CREATE STREAM s (k INT, b BYTES, d DECIMAL(9,2), n INTERVAL, t INT, twice INT AS
     TIMESTAMP BY t UNIT ms SLACK 5 s RETAIN 1 HOUR;
 CREATE STREAM "Empty ones" (k INT);
 CREATE STREAM stamped (k INT);
+CREATE STREAM keyed (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t KEY (k);
+CREATE QUERY held AS SELECT SUM(v) AS v FROM keyed;
 CREATE STREAM made AS SELECT Istream(k) FROM s [NOW];
 CREATE TABLE t (k INT PRIMARY KEY, x STRING);
 INSERT INTO t VALUES (1, 'one'), (2, 'two'); END STREAM stamped;
@@ -148,6 +150,7 @@ the one'; COMMENT ON QUERY q IS 'counts'; COMMENT ON TABLE t IS '-- names';
 ASKED = ("SELECT * FROM s [RANGE UNBOUNDED]", "SELECT * FROM made [RANGE UNBOUNDED]",
          "SELECT * FROM q ORDER BY k", "SELECT * FROM p ORDER BY twice", "SELECT * FROM t",
          "SELECT * FROM last ORDER BY k, x", "SELECT * FROM stamped [RANGE UNBOUNDED]",
+         "SELECT * FROM keyed ORDER BY k", "SELECT * FROM held",
          "SELECT k, FIRST(d) FROM s [RANGE 20 s] GROUP BY k ORDER BY k",
          "SHOW STREAMS WHERE stream IN ('s', 'stamped')")  # questions  # fmt: skip
 
@@ -159,6 +162,8 @@ def test_rows_of_windows_are_there_again(serve: Any, tmp_path: Path, monkeypatch
             for i in range(1000)]  # rows  # fmt: skip
     before.ingest("s", rows)
     before.heartbeat("s", 112_000_000)
+    before.ingest("keyed", [(1, 1, 0), (2, 2, 1), (1, 3, 10**9), (2, 0, 10**9, "d"), (3, 4, 10**9)])
+    before.heartbeat("keyed", 10**10)
     server = serve(before, max_reply=20_000)
     code, _, complaints = ran(server, "dump", "--windows", str(folder), "--comments")
     assert code == 0, complaints
@@ -168,7 +173,7 @@ def test_rows_of_windows_are_there_again(serve: Any, tmp_path: Path, monkeypatch
     assert ran(server, "dump", "--windows", str(folder))[0] == 2  # it is not empty
     after = Engine()
     code, said, complaints = ran(serve(after), "restore", str(folder / "dump.sql"))
-    assert (code, said) == (0, "restored: 4 streams, 1 table, 3 queries, 1000 rows\n"), complaints
+    assert (code, said) == (0, "restored: 5 streams, 1 table, 4 queries, 1002 rows\n"), complaints
     assert told(after, *ASKED) == told(before, *ASKED)
     comments = ("SHOW QUERIES FULL WHERE comment IS NOT NULL", "SHOW TABLES")
     assert [[one["comment"] for one in lines] for lines in told(after, *comments)] == [

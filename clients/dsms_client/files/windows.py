@@ -48,6 +48,8 @@ def _write(client: Client, name: str, path: Path, status: dict[str, Any]) -> int
     import pyarrow.parquet as pq
 
     made, _ = client.work(lambda one: own_columns(one, name))
+    if status["key"] is not None:  # what it holds are rows that take places
+        made = {*made, "_op"}
     given = [column for column, _ in client.names()["streams"][name] if column not in made]
     asked = f"SELECT {', '.join(map(literals.name, given))} FROM {literals.name(name)} s"
     timed = status["clock"].startswith("event time")
