@@ -273,19 +273,19 @@ def _picture(
     from rich.table import Table
     from rich.text import Text
 
-    most = max(3, shutil.get_terminal_size().lines - 8)
+    most = max(3, shutil.get_terminal_size().lines - (8 if at.courses is None else 10))
     looked = view.rows(most if at.is_plain else look.MOST)
     chosen = at.chosen(looked)
     if is_new:
         at.note(chosen)
     out = Table(show_footer=at.courses is not None)
-    for place, column in enumerate(results.columns):
-        out.add_column(
-            Text(f"{visible(column)}{at.mark(place)}"),
-            Text(at.course(place)),
-            no_wrap=True,
-        )
-    for row in zip(*show.aligned(results.types, chosen[:most]), strict=True):
+    cells = show.aligned(results.types, chosen[:most])
+    for place, (column, sql) in enumerate(zip(results.columns, results.types, strict=True)):
+        head, course = f"{visible(column)}{at.mark(place)}", at.course(place)
+        out.add_column(Text(head), Text(course), no_wrap=True)
+        if show.is_number(sql):
+            cells[place] = [text.rjust(max(len(head), len(course))) for text in cells[place]]
+    for row in zip(*cells, strict=True):
         out.add_row(*map(Text, row))
     total = len(view)
     count = total if at.is_plain else len(chosen)
