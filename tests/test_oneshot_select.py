@@ -222,7 +222,8 @@ def test_queries_read_the_answers_of_queries():
     made.execute(
         "CREATE QUERY q AS SELECT COUNT(*) AS n FROM s [NOW]; CREATE TABLE t (n INT PRIMARY KEY)"
     )
-    assert ask(made, "SELECT * FROM q [ROWS 1]")[0] == []  # nothing was told at any instant
+    assert ask(made, "SELECT * FROM q [ROWS 1]")[0] == [(0,)]  # what it has told
+    assert ask(made, "SELECT * FROM q [RANGE 1 h]")[0] == []  # at no instant
     made.execute("INSERT INTO t SELECT n FROM q")
     assert ask(made, "SELECT * FROM t")[0] == [(0,)]
 

@@ -43,7 +43,8 @@ def history_rows(query: Registered, read: Read, at: int, floor: int = ALWAYS) ->
 
 
 def _batch(chunk: Chunk, after: int, upto: int) -> Batch:
-    inside = np.flatnonzero((chunk.sign >= 0) & (chunk.at > after) & (chunk.at <= upto))
+    later = (chunk.at > after) | (after == ALWAYS)  # what was told before any instant is the oldest
+    inside = np.flatnonzero((chunk.sign >= 0) & later & (chunk.at <= upto))
     at, rows = chunk.at[inside], chunk.data.take(pa.array(inside))
     shown = pa.array(at, mask=at < MIN_INSTANT)
     return Batch(at, None, None, (chunk.seq + inside,), (*rows.columns, shown))
