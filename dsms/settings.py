@@ -65,7 +65,9 @@ class Settings:
                       the caller does
     archive_due       called with name and URL of an archive when a step of its UPDATE EVERY is over
     archive_runner    runs one-time queries that read archives
-                      (`dsms.reads.archives.ArchiveRunner`); None: they are refused (DS412)
+                      (`dsms.reads.archives.ArchiveRunner`); None: large ones are refused (DS412)
+    archive_local_bytes  of archives' files that a query reads in this process, and lets DuckDB run;
+                      what reads more is Spark's
     pause             asked between two steps of queries whether the call is to return and to leave
                       the rest to `Engine.work`; None: each call does all that it causes
     safe_mode         queries do not move: rows wait for them (to drop what keeps the server from
@@ -110,6 +112,7 @@ class Settings:
     archive_writer: Any = None
     archive_due: Callable[[str, str], None] = _nobody
     archive_runner: Any = None
+    archive_local_bytes: int = 64 << 20
     safe_mode: bool = False
     recovering: Callable[[int], None] | None = None
     at_work: Any = None

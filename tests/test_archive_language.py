@@ -269,7 +269,7 @@ def test_an_engine_without_spark_says_how_to_get_it(tmp_path) -> None:
     import dsms
     from dsms.settings import Settings
 
-    engine = dsms.Engine(settings=Settings(archive=str(tmp_path)))
+    engine = dsms.Engine(settings=Settings(archive=str(tmp_path), archive_local_bytes=-1))
     engine.execute(
         "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t ARCHIVE; CREATE TABLE r (k INT)"
     )

@@ -27,14 +27,20 @@ ARCHIVED = f"{STREAM} ARCHIVE FOR 1 h CLUSTER BY k UPDATE EVERY 10 s"
 
 def archiving(folder: Path, ddl: str = ARCHIVED, **settings: Any) -> tuple[dsms.Engine, Local]:
     runner = Local()
-    engine = dsms.Engine(settings=Settings(archive=str(folder), archive_runner=runner, **settings))
+    engine = dsms.Engine(
+        settings=Settings(
+            archive=str(folder), archive_runner=runner, archive_local_bytes=-1, **settings
+        )
+    )
     engine.execute(ddl)
     return engine, runner
 
 
 def ask(engine: dsms.Engine, sql: str) -> tuple[list[tuple], int | None]:
     (rows,) = engine.execute(sql)
-    assert isinstance(rows, Rows)
+    (here,) = engine.execute(f"{sql} WITH (archive = duckdb)")  # in this process: the same
+    assert isinstance(rows, Rows) and isinstance(here, Rows)
+    assert repr(here.data.to_pylist()) == repr(rows.data.to_pylist()) and here.as_of == rows.as_of
     return list(zip(*(c.to_pylist() for c in rows.data.columns), strict=True)), rows.as_of
 
 
@@ -313,6 +319,8 @@ def test_explain_shows_what_is_skipped_without_spark(tmp_path: Path) -> None:
         "00:00:21'",
     )
     assert "runs on Spark, once" in lines
+    ask = "SELECT * FROM ARCHIVE s WITH (archive = duckdb)"
+    assert "runs on DuckDB in this process, once" in explained(engine, ask)
     at = lines.index("archive s: archived up to 1970-01-01 00:00:29.999999, later rows live")
     assert lines[at + 1].startswith("  sub-indices: 0 of 0 (layout ")
     assert lines[at + 2].startswith("  files: 1 of 3, ") and "; skipped 2, " in lines[at + 2]

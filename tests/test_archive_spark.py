@@ -57,7 +57,9 @@ class World:
     def __init__(self, spark, folder: Path) -> None:  # noqa: F811
         self.spark, self.folder = spark, folder
         self.engine = dsms.Engine(
-            settings=Settings(archive=str(folder), archive_runner=Piped(spark))
+            settings=Settings(
+                archive=str(folder), archive_runner=Piped(spark), archive_local_bytes=-1
+            )
         )
         self.engine.execute(STREAM)
         self.engine.execute(
@@ -81,15 +83,15 @@ class World:
         return list(zip(*(c.to_pylist() for c in rows.data.columns), strict=True))
 
     def both(self, sql: str) -> list[tuple]:
-        """Answered by Spark, and by the twin."""
-        settings, told = self.engine.runtime.settings, []
-        for runner in (settings.archive_runner, Local()):
-            before, settings.archive_runner = settings.archive_runner, runner
-            try:
-                told.append(self.ask(sql))
-            finally:
-                settings.archive_runner = before
-        assert repr(told[0]) == repr(told[1]), sql
+        """Answered by Spark, by DuckDB in this process, and by the twin."""
+        settings = self.engine.runtime.settings
+        told = [self.ask(f"{sql} WITH (archive = {by})") for by in ("spark", "duckdb")]
+        before, settings.archive_runner = settings.archive_runner, Local()
+        try:
+            told.append(self.ask(sql))
+        finally:
+            settings.archive_runner = before
+        assert repr(told[0]) == repr(told[1]) == repr(told[2]), sql
         return told[0]
 
 

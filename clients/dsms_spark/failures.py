@@ -13,6 +13,7 @@ from dsms.errors import DsmsError, InternalError, UsageError
 from dsms.oneshot.aggregates import SUM_OVERFLOW
 from dsms.oneshot.limits import too_much
 from dsms.sql.types import INT
+from dsms.storage.archive.job import overtaken
 from dsms.storage.archive.manifest import Archive
 from dsms_client.protocol import error_from_map
 from dsms_spark.mapped import OVER, TOLD
@@ -105,8 +106,4 @@ def _gone(file: re.Match[str] | None) -> UsageError:
             file[0].endswith(f"/{f.path}") for f in archive.manifest().files
         ):
             return UsageError("DS955", f"{file[0]} is missing", hint=_RESTORE)
-    return UsageError(
-        "DS954",
-        "the archive was updated while it was read, and files that were left are gone",
-        hint="ask again",
-    )
+    return overtaken()

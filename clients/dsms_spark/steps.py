@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
-from dsms.errors import InternalError, UsageError
+from dsms.errors import InternalError
 from dsms.oneshot.parts import AgedRows, gathered, of_batch
 from dsms.oneshot.pushdown import Needed
 from dsms.oneshot.render import NO_ID, branch_ids
@@ -33,7 +33,7 @@ from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
 from dsms.state.batch import Batch
-from dsms.storage.archive.job import ArchiveJob
+from dsms.storage.archive.job import ArchiveJob, too_few
 from dsms_spark.leaves import archived_rows
 from dsms_spark.mapped import Grouped, Mapped
 from dsms_spark.relations import Relations, names_of, spark_type, zeroless
@@ -207,13 +207,7 @@ class Runner:
         leaf = below.leaf if isinstance(below, LeafStep) else None
         if leaf in self.job.short and found < spec.count:
             assert leaf is not None
-            name = self.needed[leaf].scan.stream.name
-            message = (
-                f"the archive of {name} has let go of rows that this window of {spec.count} "
-                "rows would hold"
-            )
-            less = f"ask for at most {found} rows, or for a RANGE" if found else "ask for a RANGE"
-            raise UsageError("DS392", message, hint=less)
+            raise too_few(self.needed[leaf].scan.stream.name, spec.count, found)
 
     def _partitioned(self, step: WindowStep, spec: Partitioned) -> DataFrame:
         frame = self._born(step, self.job.at)

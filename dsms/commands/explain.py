@@ -126,7 +126,11 @@ def _explained(
         case ast.SelectStatement() as select:
             assert found is not None and found.output is not None
             once = reads_archive(select)
-            phys, more = archive_plan(runtime, found.output) if once else _planned(runtime, found)
+            phys, more = (
+                archive_plan(runtime, found.output, str(found.options.get("archive", "auto")))
+                if once
+                else _planned(runtime, found)
+            )
             if not once and not _in_part(catalog, statement):
                 more = [*more, *index_lines(runtime, found.output, lambda *_: found.read[0])]
     _check_read(runtime, statement, found, phys, catalog)

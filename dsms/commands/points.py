@@ -129,9 +129,10 @@ def selecting(
         return bind_query(statement, catalog, persistent=False)
 
     def any_other(bind: Callable[[Catalog], lp.Output], big: bool = False) -> Selection:
-        return Selection(runtime, bind, see, priority, cancel, big, complete=complete)
+        return Selection(runtime, bind, see, priority, cancel, big, complete=complete, by=by)
 
-    complete = dict(check_options(statement.options, "select")).get("complete") == "required"
+    options = dict(check_options(statement.options, "select"))
+    complete, by = options.get("complete") == "required", str(options.get("archive", "auto"))
 
     key = sql, catalog.user
     point = runtime.indices.known.pop(key, None)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,7 @@ class Selection:
         big: bool = False,
         check: Callable[[dict[int, Read]], None] = lambda needed: None,
         complete: bool = False,
+        by: str = "auto",
     ) -> None:
         """`bind` binds it in a catalog, and touches nothing else; `see` gives the catalog as who
         asks sees it now; `big`: it may take long to plan.  Raises QueryError, and DS407 where
@@ -71,7 +73,7 @@ class Selection:
         self.result: Result | None = None
         self._runtime, self._bind, self._see = runtime, bind, see
         self._priority, self._cancel, self._big = priority, cancel, big
-        self._may_read, self._complete = check, complete
+        self._may_read, self._complete, self._by = check, complete, by
         self._tries = 0
         self._reading: ReadTransaction | None = None
         self._begin()
@@ -105,7 +107,9 @@ class Selection:
         self._reads = all_reads
         self._late = self._see().sees_late(_streams(self._runtime, plan))
         self._archives = (
-            Archives(self._runtime, plan, all_reads) if reads_archives(all_reads) else None
+            Archives(self._runtime, plan, all_reads, self._by)
+            if reads_archives(all_reads)
+            else None
         )
         if parts.ops and self._large(all_reads):
             parts = Cut(plan, {})  # their work is for `run`: whoever reads holds others up
@@ -260,13 +264,13 @@ class Selection:
     def _rows(self) -> Rows:
         reading, schema = self._reading, self.bound.schema
         assert reading is not None and reading.given is not None
+        memory = partial(lent, self._runtime, self._cancel)
         if self._archives is not None:
-            found = self._archives.run(reading.given, reading.at, reading.limit, self._cancel)
+            found = self._archives.run(
+                reading.given, reading.at, reading.limit, self._cancel, memory
+            )
         else:
-            with (
-                lent(self._runtime, self._cancel) as limit,
-                self._runtime.adhocs.lent(limit) as adhoc,
-            ):
+            with memory() as limit, self._runtime.adhocs.lent(limit) as adhoc:
                 found = adhoc.run(
                     reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel
                 )

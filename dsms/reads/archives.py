@@ -9,7 +9,8 @@ seam with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
@@ -22,6 +23,7 @@ from dsms.errors import INSTALL_SPARK, UsageError
 from dsms.oneshot.pushdown import Needed, needed
 from dsms.oneshot.reads import Read
 from dsms.plan.text import duration
+from dsms.reads.small_archives import run_here, size
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
@@ -70,18 +72,21 @@ class Archives:
     needed  what the plan reads, by leaf
     seams   of each archive leaf
     found   its archive, which is read also where it is dropped meanwhile
+    by      what is to run the plan: duckdb (in this process), spark, or (auto) the former where few
+            bytes of files are read
     """
 
     runtime: Runtime
     plan: lp.Node
     needed: Mapping[int, Read]
+    by: str = "auto"
     seams: dict[int, int] = field(init=False)
     found: dict[int, Archiving] = field(init=False)
     holds: list[Hold] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Raises DS412 where such plans can't be run."""
-        if self.runtime.settings.archive_runner is None:
+        """Raises DS412 where Spark is asked for, and not known."""
+        if self.by == "spark" and self.runtime.settings.archive_runner is None:
             raise no_runner()
         self.seams, self.found = {}, {}
         for leaf, read in self.needed.items():
@@ -113,13 +118,20 @@ class Archives:
         at: int,
         limit: int | None,
         cancel: Cancel | None,
+        lent: Callable[[], AbstractContextManager[int]],
     ) -> pa.RecordBatch:
-        """The answer as of `at`.  In any thread."""
+        """The answer as of `at`.  In any thread.  `lent`: memory for what runs in this process."""
         wanted = needed(self.plan, at, moved_up(self.runtime))
         sources = {leaf: self.source(leaf, need, at) for leaf, need in wanted.items()}
         short = frozenset(leaf for leaf, need in wanted.items() if self._check_kept(need, at))
-        runner: ArchiveRunner = self.runtime.settings.archive_runner
-        return runner.run(ArchiveJob(self.plan, at, sources, dict(given), limit, short), cancel)
+        job = ArchiveJob(self.plan, at, sources, dict(given), limit, short)
+        if is_here(self.runtime, sources, self.by):
+            with lent() as most, self.runtime.adhocs.lent(most) as oneshot:
+                return run_here(oneshot, replace(job, limit=most), wanted, cancel)
+        runner: ArchiveRunner | None = self.runtime.settings.archive_runner
+        if runner is None:
+            raise no_runner()
+        return runner.run(job, cancel)
 
     def source(self, leaf: int, need: Needed, at: int) -> ArchiveSource:
         """The files that are read for a leaf."""
@@ -157,6 +169,13 @@ def archiving_of(runtime: Runtime, scan: lp.StreamScan) -> Archiving:
     return runtime.archivings[scan.stream.home]
 
 
+def is_here(runtime: Runtime, sources: Mapping[int, ArchiveSource], by: str) -> bool:
+    """Whether DuckDB runs it in this process, and not Spark."""
+    return by == "duckdb" or (
+        by == "auto" and size(sources) <= runtime.settings.archive_local_bytes
+    )
+
+
 def source_of(archiving: Archiving, seam: int, need: Needed, at: int) -> ArchiveSource:
     """The files of an archive up to a seam that may hold what is needed.  Raises DS95x."""
     if seam == ALWAYS:
@@ -168,7 +187,7 @@ def no_runner() -> UsageError:
     """DS412."""
     return UsageError(
         "DS412",
-        "archives are read by Spark, and this engine knows none",
+        "archives of this size are read by Spark, and this engine knows none",
         hint=f"{INSTALL_SPARK}; then give it one: "
         "Settings(archive_runner=dsms_spark.execute.Runner()); a server finds it by itself",
     )

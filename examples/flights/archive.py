@@ -84,7 +84,7 @@ def updated(client: Client, last: int) -> int:
     print("Spark may have to start; rows of past days are still landing.", flush=True)
     try:
         # starts Spark, or says why not
-        client.query(f"SELECT COUNT(*) AS flights FROM ARCHIVE {STREAM}")
+        client.query(f"SELECT COUNT(*) AS flights FROM ARCHIVE {STREAM} WITH (archive = spark)")
     except DsmsError as problem:
         if problem.code != OVERTAKEN:
             raise

@@ -93,7 +93,8 @@ def test_a_query_that_waits_for_spark_holds_nobody_up_and_can_be_cancelled(serve
         db.execute(STREAM)
         feed(db, range(25))
         wait_until(lambda: server.engine.runtime.archivings["s"].seam > 0)
-        waiting = peer.send("execute", sql="SELECT COUNT(*) FROM ARCHIVE s")
+        asked = "SELECT COUNT(*) FROM ARCHIVE s WITH (archive = spark)"
+        waiting = peer.send("execute", sql=asked)
         wait_until((tmp_path / "s.asked").exists)
         feed(db, range(25, 30))
         assert db.query("SELECT 1").rows == [(1,)]

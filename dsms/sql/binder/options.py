@@ -69,6 +69,7 @@ OPTIONS: dict[str, OptionSpec] = {
     "complete": OptionSpec(
         ("select",), "word", "whether the answer may lack rows that are gone", ("any", "required")
     ),
+    "archive": OptionSpec(("select",), "word", "what reads archives", ("auto", "duckdb", "spark")),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 

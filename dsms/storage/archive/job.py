@@ -82,6 +82,24 @@ def source(
     return ArchiveSource(url, manifest.schema, manifest.key, manifest.layout, reached, read)
 
 
+def overtaken() -> UsageError:
+    """DS954."""
+    return UsageError(
+        OVERTAKEN,
+        "the archive was updated while it was read, and files that were left are gone",
+        hint="ask again",
+    )
+
+
+def too_few(name: str, wanted: int, found: int) -> UsageError:
+    """DS392: a window of ROWS n has fewer rows, since others may have expired."""
+    message = (
+        f"the archive of {name} has let go of rows that this window of {wanted} rows would hold"
+    )
+    less = f"ask for at most {found} rows, or for a RANGE" if found else "ask for a RANGE"
+    return UsageError("DS392", message, hint=less)
+
+
 def nothing(url: str, schema: Schema, key: str | None) -> ArchiveSource:
     """An archive to which nothing has come."""
     return ArchiveSource(
