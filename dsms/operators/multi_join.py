@@ -170,18 +170,13 @@ class MultiJoinOp(InPieces):
         """What happens, in order, and to which input.  Where many rows come to one input at one
         instant they stand by key, so that they look together."""
         first = np.append(0, np.cumsum([len(rows) for rows in inputs])).astype(np.int64)
-        side = np.repeat(np.arange(len(inputs)), np.diff(first))
-        when = np.concatenate([rows.ts for rows in inputs])
-        sign = np.concatenate([rows.signs() for rows in inputs]).astype(np.int64)
-        slot = np.concatenate(told)
-        by = merged(when, sign, first) if len(when) > np.diff(first).max() else np.arange(len(when))
-        by = by[slot[by] >= 0]
-        when, sign, side, slot = when[by], sign[by], side[by], slot[by]
-        begins = (np.diff(when) != 0) | (np.diff(sign) != 0) | (np.diff(side) != 0)
-        if 8 * np.count_nonzero(begins) < 7 * len(when):  # else it does not pay
+        times = np.concatenate([rows.ts for rows in inputs])
+        signs = np.concatenate([rows.signs() for rows in inputs])
+        when, sign, side, slot, runs = merged(times, signs, np.concatenate(told), first)
+        if 8 * runs < 7 * len(when):  # else it does not pay
+            changed = (np.diff(when) != 0) | (np.diff(sign) != 0) | (np.diff(side) != 0)
             keys = self.arena.rows[self.arena.offset[side] + slot, KEY]
-            by = np.lexsort((keys, np.append(0, np.cumsum(begins))))
-            slot = slot[by]
+            slot = slot[np.lexsort((keys, np.append(0, np.cumsum(changed))))]
         return Events(when, sign, slot), side
 
     def _parts(

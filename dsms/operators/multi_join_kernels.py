@@ -30,25 +30,39 @@ def chain_rows(head, arena, offset, i, slots):
 
 
 @njit(cache=True, nogil=True)
-def merged(when, sign, first):
+def merged(when, sign, slot, first):
     """Rows of several inputs, those of input i at [first[i], first[i + 1]), in order of (instant,
-    deletions first, input, place)."""
-    n = len(first) - 1
+    deletions first, input, place), without those that have no slot.
+
+    Answers (when, sign, input, slot), and how many of them differ from the one before in the first
+    three."""
+    n, total = len(first) - 1, len(when)
     at = first[:-1].copy()
-    out = np.empty(len(when), np.int64)
-    for k in range(len(when)):
-        least = -1
+    out_when, out_sign = np.empty(total, np.int64), np.empty(total, np.int64)
+    out_side, out_slot = np.empty(total, np.int64), np.empty(total, np.int64)
+    k = runs = 0
+    while True:
+        side = -1
         for i in range(n):
             r = at[i]
             if r < first[i + 1] and (
-                least < 0
-                or when[r] < when[at[least]]
-                or (when[r] == when[at[least]] and sign[r] < sign[at[least]])
+                side < 0
+                or when[r] < when[at[side]]
+                or (when[r] == when[at[side]] and sign[r] < sign[at[side]])
             ):
-                least = i
-        out[k] = at[least]
-        at[least] += 1
-    return out
+                side = i
+        if side < 0:
+            break
+        r = at[side]
+        at[side] += 1
+        if slot[r] < 0:
+            continue
+        runs += k == 0 or (
+            out_when[k - 1] != when[r] or out_sign[k - 1] != sign[r] or out_side[k - 1] != side
+        )
+        out_when[k], out_sign[k], out_side[k], out_slot[k] = when[r], sign[r], side, slot[r]
+        k += 1
+    return out_when[:k], out_sign[:k], out_side[:k], out_slot[:k], runs
 
 
 @njit(cache=True, nogil=True)

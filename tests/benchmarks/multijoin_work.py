@@ -20,7 +20,7 @@ from tests.benchmarks.harness import clean_heap, took
 SECOND = 1_000_000
 DATA = Path(__file__).parents[3] / "shared" / "data"
 NAMES = "abcdefgh"
-BEFORE = 2  # frames before the query is there: of them the planner knows rates and values
+BEFORE = 4  # frames before the query is there: of them the planner knows rates and values
 PART = 1 << 18
 
 
@@ -140,15 +140,14 @@ def kernel(job: Job) -> float:
         slot.append(np.arange(len(ts)))
         first.append(first[-1] + len(ts))
     times = np.concatenate(when)
-    by = merged(times, np.ones(len(times), np.int64), np.array(first))
-    side = np.repeat(np.arange(n), np.diff(first))
-    events = (times[by], np.ones(len(by), np.int64), side[by], np.concatenate(slot)[by])
+    ones, slots = np.ones(len(times), np.int8), np.concatenate(slot)
+    *events, _ = merged(times, ones, slots, np.array(first))
     order = np.array([[j for j in range(n) if j != i] for i in range(n)])
     at, fifo, fresh = np.zeros(2, np.int64), np.ones(n, np.bool_), np.zeros(n, np.int64)
 
     def go() -> None:
         chains = (arena.head, arena.rows, arena.offset, arena.old, fresh)
-        while at[0] < len(by):
+        while at[0] < len(times):
             multi_join(*chains, fifo, order, at, PART, *events)
 
     return took(go).cpu
