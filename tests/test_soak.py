@@ -25,6 +25,6 @@ def test_how_late_a_neighbour_was(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbour.late, neighbour.paused = [1.0] * 98 + [150.0] * 2, [0.5] * 100
     assert neighbour.told() == (
         "100 frames of a neighbour: late by 1.0 ms (median), 150.0 ms (99 %), 150.0 ms (most), 2 "
-        "of them by more than 100 ms; its pauses: 0.5 ms (median), 0.5 ms (99 %), 0.5 ms (most), 0 of "
-        "them by more than 100 ms"
+        "of them by more than 100 ms; its pauses: 0.5 ms (median), 0.5 ms (99 %), 0.5 ms (most), 0 "
+        "of them by more than 100 ms"
     )
