@@ -8,7 +8,7 @@ Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,11 @@ from dsms.oneshot.pushdown import Needed
 from dsms.oneshot.run import OneShot
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
-from dsms.sql.types import Field
+from dsms.sql.types import Field, Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource, overtaken, too_few
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, MARKS, TS
+from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, in_files, stored_type
 
 Look = Callable[[], object]
 RESTORE = "restore the file, or the archive's folder, from a copy"
@@ -63,36 +63,37 @@ def archived_rows(source: ArchiveSource, needed: Needed, room: Room, look: Look)
     """The rows of the files that the plan needs, in order of (instant, arrival).  Columns that it
     does not look at are NULL and not read."""
     schema = needed.scan.schema
-    used = [f for k, f in enumerate(schema) if k in needed.columns]
+    own = {f.name: f for f in source.schema}
+    used = tuple(own.get(f.name, f) for k, f in enumerate(schema) if k in needed.columns)
     parts = [_read(source, path, used, room, look) for path in source.paths]
     marks = [np.concatenate([np.empty(0, np.int64), *(p[k] for p, _ in parts)]) for k in (0, 1)]
     order = np.lexsort((marks[1], marks[0]))
     ts, ids = (m[order] for m in marks)
     columns = []
+    places = iter(range(len(used)))
     for k, f in enumerate(schema):
         if k not in needed.columns or not parts:
             columns.append(pa.nulls(len(order), f.type.arrow))
             continue
-        place = used.index(f)
-        whole = pa.concat_arrays([cols[place] for _, cols in parts])
-        columns.append(whole.take(pa.array(order)))
+        place = next(places)
+        columns.append(pa.concat_arrays([cols[place] for _, cols in parts]).take(pa.array(order)))
     return Batch(ts, None, None, (ids,), tuple(columns))
 
 
 Part = tuple[tuple[np.ndarray, np.ndarray], list[pa.Array]]  # instants, arrivals; columns
 
 
-def _read(source: ArchiveSource, path: str, used: Sequence[Field], room: Room, look: Look) -> Part:
+def _read(source: ArchiveSource, path: str, used: Schema, room: Room, look: Look) -> Part:
     """What one file has of the rows inserted in (since, upto] that have not expired."""
     look()
-    archive = Archive(source.url)
+    archive, columns = Archive(source.url), {f.name: f.type for f in in_files(used)}
     try:
         with (
             archive.open(path) as file,
             pq.ParquetFile(file, page_checksum_verification=True) as parquet,
         ):
             there = set(parquet.schema_arrow.names)
-            table = parquet.read([*MARKS, *(f.name for f in used if f.name in there)])
+            table = parquet.read([*MARKS, *(name for name in columns if name in there)])
     except (FileNotFoundError, UsageError) as problem:
         raise _gone(archive, path) from problem
     except (pa.ArrowException, OSError) as problem:
@@ -103,16 +104,17 @@ def _read(source: ArchiveSource, path: str, used: Sequence[Field], room: Room, l
     inside = np.flatnonzero((ts > read.since) & (ts <= read.upto) & (exp > read.as_of))
     table = table.take(pa.array(inside)).combine_chunks()
     room.take(table.nbytes)
-    return (ts[inside], ids[inside]), [_column(table, f, there) for f in used]
+    for name in columns.keys() - there:  # the file is older than it, or has it by another name
+        none = pa.nulls(table.num_rows, stored_type(columns[name]))
+        table = table.append_column(name, none)
+    return (ts[inside], ids[inside]), [_column(table, f) for f in used]
 
 
-def _column(table: pa.Table, field: Field, there: set[str]) -> pa.Array:
-    """A column with its physical type; NULL where the file is older than it."""
-    if field.name not in there:
-        return pa.nulls(table.num_rows, field.type.arrow)
-    column = table.column(field.name).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # of no chunk
-        column = pa.array([], column.type)
+def _column(table: pa.Table, field: Field) -> pa.Array:
+    """A column as it is meant, with its physical type."""
+    column = filled(field, table)
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays([pa.array([], column.type), *column.chunks])
     return column.cast(field.type.arrow)
 
 
