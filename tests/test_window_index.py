@@ -126,6 +126,28 @@ class Held:
         assert dict(zip(values.to_pylist(), found.tolist(), strict=True)) == Counter(rows)
 
 
+def shaken(pick: Random, ring: Ring, now: int) -> int | None:
+    """What may happen to a ring besides rows: its clock then; None: rows are to come."""
+    match pick.randint(0, 9):
+        case 0:
+            ring.keep("y", Need(pick.choice([50, 100, 200]), span=pick.choice([4, 5, 6])))
+        case 1:
+            ring.release("y")
+        case 2:
+            ring.drop()
+        case 3:
+            now = max(now - pick.randint(0, 30), 0)
+            ring.set_back(now)
+        case 4:
+            now += pick.randint(0, 60)
+            ring.move(now)
+        case 5:
+            ring.let_go(now - pick.randint(0, 80))
+        case _:
+            return None
+    return now
+
+
 @pytest.fixture(scope="module")
 def forgetful():
     """Values without rows go at once."""
@@ -139,27 +161,15 @@ def forgetful():
 def test_an_index_finds_and_counts_what_is_in_the_ring(forgetful, seed):
     pick, held, now = Random(seed), Held(), 0
     for _ in range(pick.randint(1, 25)):
-        match pick.randint(0, 9):
-            case 0:
-                held.ring.keep("y", Need(pick.choice([50, 100, 200]), span=pick.choice([4, 5, 6])))
-            case 1:
-                held.ring.release("y")
-            case 2:
-                held.ring.drop()
-            case 3:
-                now = max(now - pick.randint(0, 30), 0)
-                held.ring.set_back(now)
-            case 4:
-                now += pick.randint(0, 60)
-                held.ring.move(now)
-            case 5:
-                held.ring.let_go(now - pick.randint(0, 80))
-            case _:
-                n = pick.randint(1, 12)
-                ts = sorted(pick.randint(now, now + 15) for _ in range(n))
-                keys = [pick.choice([None, *range(6), now]) for _ in range(n)]
-                held.add(keys, ts)
-                now = ts[-1]
+        at = shaken(pick, held.ring, now)
+        if at is None:
+            n = pick.randint(1, 12)
+            ts = sorted(pick.randint(now, now + 15) for _ in range(n))
+            keys = [pick.choice([None, *range(6), now]) for _ in range(n)]
+            held.add(keys, ts)
+            now = ts[-1]
+        else:
+            now = at
         held.check(pick.choice([0, 3, FOREVER]))
         if pick.randint(0, 1):
             since = now - pick.randint(0, 120)

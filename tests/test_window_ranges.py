@@ -20,7 +20,7 @@ from dsms.state.batch import Batch
 from dsms.state.ranges import COMPARE, Range, SortedColumn, Words, words_of
 from dsms.state.ring import Need, Ring
 from tests.effort import examples
-from tests.test_window_index import SECOND, Pair, automatic, eager, play, shown
+from tests.test_window_index import SECOND, Pair, automatic, eager, play, shaken, shown
 
 __all__ = ["eager"]
 
@@ -112,23 +112,12 @@ def test_ranges_find_what_is_in_the_ring(unselective, type_):
     for _ in range(examples(60)):
         held, now = Held(type_), 0
         for _ in range(pick.randint(2, 16)):
-            match pick.randint(0, 9):
-                case 0:
-                    held.ring.keep("y", Need(pick.choice([50, 200]), span=pick.choice([4, 6])))
-                case 1:
-                    held.ring.release("y")
-                case 2:
-                    held.ring.drop()
-                case 3:
-                    now = max(now - pick.randint(0, 30), 0)
-                    held.ring.set_back(now)
-                case 4:
-                    now += pick.randint(0, 60)
-                    held.ring.move(now)
-                case _:
-                    ts = sorted(pick.randint(now, now + 15) for _ in range(pick.randint(1, 9)))
-                    held.add([pick.choice([None, *VALUES[type_]]) for _ in ts], ts)
-                    now = ts[-1]
+            at = shaken(pick, held.ring, now)
+            if at is None:
+                ts = sorted(pick.randint(now, now + 15) for _ in range(pick.randint(1, 9)))
+                held.add([pick.choice([None, *VALUES[type_]]) for _ in ts], ts)
+                at = ts[-1]
+            now = at
             for _ in range(2):
                 ops = pick.sample(sorted(COMPARE), pick.randint(1, 3))
                 asked = [(op, pick.choice(VALUES[type_])) for op in ops]
