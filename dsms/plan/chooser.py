@@ -17,8 +17,7 @@ hash is for edges on which nothing dies silently (count windows, tables, aggrega
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -27,14 +26,13 @@ from dsms.plan.cost import is_unbounded, keep_cost, process_cost
 from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
 from dsms.plan.identity import by_value, width
-from dsms.plan.join_order import JoinedWindow, Pipelined
+from dsms.plan.join_order import order_of
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
 from dsms.plan.physical import Cost, JoinOrder, Pattern, Phys, State
-from dsms.plan.statistics import Statistics, column_of
+from dsms.plan.statistics import Statistics
 from dsms.plan.variants import Place
 from dsms.sql import logical as lp
-from dsms.sql.expr import Expr
 from dsms.sql.window import (
     Landmark,
     Latest,
@@ -302,21 +300,6 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return ()
         case _:
             assert_never(spec)
-
-
-def order_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> JoinOrder:
-    """The cheapest order of its inputs."""
-    windows = [
-        JoinedWindow(e.rate, e.size, _values([same[k] for same in node.keys], e))
-        for k, e in enumerate(sizes)
-    ]
-    return Pipelined(windows).best()
-
-
-def _values(exprs: Sequence[Expr], rows: Estimate) -> float:
-    """Different combinations of their values, at least one and at most as many as rows."""
-    values = math.prod(column_of(e, rows.columns).distinct for e in exprs)
-    return values if len(exprs) == 1 else max(1.0, min(values, rows.size))
 
 
 STRICT_NRR = (

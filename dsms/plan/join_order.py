@@ -19,7 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dsms.plan.estimate import Estimate
 from dsms.plan.physical import JoinOrder
+from dsms.plan.statistics import column_of
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
 
 # a look into a window, and each row that is found there, as shares of what it costs to process and
 # keep a row (measured: about 20 to 30 and 10 ns of 100)
@@ -132,6 +136,21 @@ class Pipelined(Costs):
     def _filled(self) -> list[float]:
         """Share of each window's values of which it has a row."""
         return [-math.expm1(-w.size / w.distinct) for w in self.windows]
+
+
+def order_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> JoinOrder:
+    """The cheapest order of its inputs."""
+    windows = [
+        JoinedWindow(e.rate, e.size, _values([same[k] for same in node.keys], e))
+        for k, e in enumerate(sizes)
+    ]
+    return Pipelined(windows).best()
+
+
+def _values(exprs: Sequence[Expr], rows: Estimate) -> float:
+    """Different combinations of their values, at least one and at most as many as rows."""
+    values = math.prod(column_of(e, rows.columns).distinct for e in exprs)
+    return values if len(exprs) == 1 else max(1.0, min(values, rows.size))
 
 
 def probing(order: Sequence[int], i: int) -> tuple[int, ...]:
