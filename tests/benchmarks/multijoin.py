@@ -258,7 +258,8 @@ def _window(random: Random) -> JoinedWindow:
 def _jobs(options: Options) -> list[Job]:
     stars = options.pick(
         [star(3, 1600, 40), star(4, 300, 30), star(5, 60, 8, window=5),
-         star(6, 30, 5, window=2.5, seconds=20), star(3, 3000, 3000), star(4, 10_000, 20_000), star(3, 20_000, 2_000_000)],
+         star(6, 30, 5, window=2.5, seconds=20), star(3, 3000, 3000), star(4, 10_000, 20_000),
+         star(3, 20_000, 2_000_000)],
         [star(3, 600, 20), star(4, 100, 10), star(3, 3000, 3000)],
         [star(3, 20, 4), star(4, 10, 5)],
     )  # a table  # fmt: skip
