@@ -93,7 +93,7 @@ def _child(
     kind: str, seed: int, first: int, count: int
 ) -> tuple[tuple[int, str, str] | None, dict[str, int], int, int]:
     """What ended the child (number, how, what it said), how the cases ended, how many there were,
-    and how many mutations they held (of a child that died none are counted)."""
+    and how many mutations they held (of a child that died one a case)."""
     with tempfile.TemporaryDirectory() as folder:
         progress, out, said = (Path(folder, name) for name in ("progress", "out", "said"))
         progress.write_bytes(NUMBER.pack(-1))
@@ -114,7 +114,7 @@ def _child(
             (number, "it waits for ever" if stuck else how(child.returncode), text),
             {},
             number - first + 1,
-            0,
+            number - first,
         )
 
 
