@@ -187,6 +187,8 @@ class _Reader:
         none = np.empty(0, np.int64)
         if not self._simple or _has_lone_returns(block) or b"\n\n" in block:
             return none
+        if _has_lines_of_null(block):
+            return none
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
         odd: list[int] = []
         starts, at = np.concatenate(([0], ends)), 0
