@@ -191,6 +191,9 @@ class FakeEngine:
     def has_work(self) -> bool:
         return False
 
+    def key_of(self, name: str) -> str:
+        return name.casefold()
+
     def arrives(self, query: str) -> bool:
         return False
 
