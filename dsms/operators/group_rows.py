@@ -21,9 +21,9 @@ LONG = 64  # places that a row may be moved by insertion; beyond that, rows are 
 
 def _last_before(before: int, touches: Touches, count: int) -> np.ndarray:
     """For each group its last touch before that instant, or what stood reported before all."""
-    last, at = touches.final.copy(), np.append(touches.at[:count], np.iinfo(np.int64).min)
-    while (late := at[np.minimum(last, count)] >= before).any():
-        last[late] = touches.prev[last[late]]
+    last, late = touches.final.copy(), np.append(touches.at[:count] >= before, False)
+    while (back := late[np.minimum(last, count)]).any():
+        last[back] = touches.prev[last[back]]
     return last
 
 
