@@ -58,6 +58,7 @@ class Config:
     max_queries: int | None = None  # None: as the engine has it
     state_bytes: int | None = None
     statement_bytes: int | None = None
+    archive_local_bytes: int | None = None  # of files that a query reads here; more on Spark
     step_rows: int | None = None
     # what is kept of streams without RETAIN: '10 min', '1000 rows', both, or 0
     retain_default: str | None = None

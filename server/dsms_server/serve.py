@@ -169,6 +169,7 @@ def make_engine(
         "queries": config.max_queries,
         "state_bytes": config.state_bytes,
         "statement_bytes": config.statement_bytes,
+        "archive_local_bytes": config.archive_local_bytes,
         "step_rows": config.step_rows,
         "result_log_rows": config.result_log_rows,
         "subscriber_bytes": config.subscriber_bytes,

@@ -162,6 +162,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what one statement may keep while it runs (default 1G)",
     )
     add(
+        "--archive-local-bytes",
+        type=_size,
+        metavar="SIZE",
+        help="queries read so much of archives in the server, more on Spark (default 64M)",
+    )
+    add(
         "--step-rows",
         type=int,
         metavar="N",

@@ -42,5 +42,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "result_log": (),
     "max_state": (),
     "complete": ("any", "required"),
+    "archive": ("auto", "duckdb", "spark"),
     "description": (),
 }
