@@ -30,7 +30,7 @@ LENGTH_UNITS = {
 
 _DIGITS = 40  # of a number, at most
 _CLOCK = re.compile(r"([+-]?)\s*([0-9]+):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?", re.ASCII)
-_TERM = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([a-z]+)", re.ASCII)
+_TERM = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-z]+)", re.ASCII)
 _SHORT = {
     "us": 1, "usec": 1, "ms": 1_000, "msec": 1_000, "s": 1_000_000, "sec": 1_000_000,
     "min": 60_000_000,

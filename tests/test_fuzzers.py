@@ -4,12 +4,17 @@ small and kept."""
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 
 import pytest
 
+from dsms import lengths
 from dsms.errors import UsageError
+from dsms.intake import values
+from dsms.sql import literals
 from dsms.storage.catalog import CatalogStore
+from dsms_client.files import text
 from tests.effort import effort
 from tests.faults import cases, fuzz
 from tests.faults.cases import KINDS, Fault
@@ -90,3 +95,13 @@ def test_a_catalog_whose_options_are_none_is_damaged(tmp_path, options: object) 
         with pytest.raises(UsageError, match="is damaged") as problem:
             store.objects()
     assert problem.value.code == "DS541"
+
+
+@pytest.mark.parametrize(
+    "form", [values._DECIMAL, lengths._TERM, literals._NUMBER_UNIT, text._NUMBER, text._FORMS]
+)
+def test_a_million_digits_are_looked_at_once(form) -> None:
+    """Not again from each of them on, which would take hours."""
+    forms = [re.compile(f) for f in form.values()] if isinstance(form, dict) else [form]
+    for each in forms:
+        assert each.fullmatch("1" * 1_000_000 + "!") is None

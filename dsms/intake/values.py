@@ -26,7 +26,7 @@ _UNITS = (
     ("ms", 1000),
 )
 # Python takes 1_000, too
-_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")
 _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 _WHOLE = 2**53  # floats up to here are what they were before they became floats
 

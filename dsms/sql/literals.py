@@ -47,7 +47,7 @@ UNIT_WORDS: dict[str, Unit] = {
 _PRINTED = {u: u.value for u in MICROS}
 _PRINTED |= {Unit.DAY: "DAYS", Unit.WEEK: "WEEKS", Unit.MONTH: "MONTHS", Unit.YEAR: "YEARS"}
 
-_NUMBER_UNIT = re.compile(r"\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([^\W\d]*)\s*")
+_NUMBER_UNIT = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([^\W\d]*)\s*")
 
 
 def bad(code: str, pos: Pos, message: str, hint: str | None = None) -> QueryError:

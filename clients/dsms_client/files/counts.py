@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 UNITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}  # microseconds of one, as a power of ten
-NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
+NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
 _PLAIN = r"^(?P<sign>[+-]?)0*(?P<whole>[0-9]{1,18})(?:\.(?P<part>[0-9]*))?$"
 _DIGITS = 9  # behind the point that are looked at one by one
 _FAR = 2**62

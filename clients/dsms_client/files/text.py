@@ -35,8 +35,8 @@ _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column tha
 # what has another form is not of the type; what has this one may still be too large for it
 _FORMS = {
     "INT": r"^[+-]?[0-9]+(?:\.0*)?$",
-    "FLOAT": r"(?i)^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$",
-    "DECIMAL": r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$",
+    "FLOAT": r"(?i)^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$",
+    "DECIMAL": r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$",
     "BOOL": r"(?i)^(?:true|false|t|f|1|0)$",
 }
 _BYTES = r"^\\x(?:\s*[0-9a-fA-F]{2})*\s*$"
