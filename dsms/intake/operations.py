@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,12 +14,18 @@ from dsms.sql.catalog import StreamDef
 from dsms.sql.keyed import OPERATION, WORDS
 
 REASON = "unknown operation"
-_WORDS, _KEPT = pa.array(WORDS), pa.array(WORDS.values())
 
 
 def operations(said: pa.Array) -> pa.Array:
     """UPSERT or DELETE of each (text, none NULL); NULL where a word is unknown."""
-    return _KEPT.take(pc.index_in(pc.utf8_upper(said), _WORDS))
+    words, kept = _words()
+    return kept.take(pc.index_in(pc.utf8_upper(said), words))
+
+
+@cache
+def _words() -> tuple[pa.Array, pa.Array]:
+    # when they are needed: Arrow loads pandas to make them
+    return pa.array(list(WORDS)), pa.array(list(WORDS.values()))
 
 
 def with_operations(rows: Converted, stream: StreamDef) -> Converted:

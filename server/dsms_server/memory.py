@@ -46,6 +46,7 @@ class Memory:
         self._engine: Counter[str] = Counter()
         self.requests = self.replies = 0  # kept by the server
         self.arrived = 0  # bytes of rows since the last look; kept by the server
+        self._waited = 0  # bytes of requests that were not answered at the last look
         self._steep = 0.0  # bytes that the engine grew by for each byte of rows, at most of late
         self._next_look = 0.0
         self._worth = WORTH if limit is None else min(WORTH, limit // SHARE)
@@ -90,10 +91,11 @@ class Memory:
         found: Counter[str] = Counter()
         for line in held:
             found[line.part] += line.bytes
-        if self.arrived >= ENOUGH:
-            steep = (found.total() - self._engine.total()) / self.arrived
+        applied = self._waited + self.arrived - self.requests
+        if applied >= ENOUGH:
+            steep = (found.total() - self._engine.total()) / applied
             self._steep = min(STEEPEST, max(steep, self._steep / 2))
-        self._engine, self.arrived = found, 0
+        self._engine, self.arrived, self._waited = found, 0, self.requests
 
     def bound(self, size: int) -> int:
         """A bound of the server on bytes on their way, or a quarter of the budget if that is
