@@ -23,9 +23,9 @@ def effort() -> int:
 
 
 def examples(count: int) -> int:
-    """How many examples a property test tries, whose whole number is `count`: of that a sixth, or
-    all."""
-    return count * effort() if effort() else min(count, max(2, count // 6))
+    """How many examples a property test tries, whose whole number is `count`: of that a
+    fifteenth, or all."""
+    return count * effort() if effort() else min(count, max(2, count // 15))
 
 
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:
