@@ -86,6 +86,8 @@ def _by_mark(values: Values, marks: list[str]) -> dict[str, Any]:
     else:
         what = type(values).__name__
         raise UsageError("DS617", f"values of parameters are a list or a dict, not {what}")
+    if "?" in marks and isinstance(values, Mapping):
+        raise UsageError("DS617", "the values for ? come in a list, not in a dict", hint=_HOW)
     if "?" in marks and any(mark[0] == "$" for mark in marks):
         raise UsageError("DS617", "the statement has both ? and $ for parameters", hint="write one")
     read = {f"${n}" for n in range(1, Counter(marks)["?"] + 1)}
