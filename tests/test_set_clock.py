@@ -345,6 +345,22 @@ def test_changes_of_tables_are_dated_back() -> None:
     )
 
 
+def test_a_change_that_is_dated_back_counts_once() -> None:
+    """The table had forgotten all up to the instant at which the clock stood, when it came."""
+    made = Engine()
+    made.execute(
+        "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t; CREATE TABLE h (k INT, n INT); "
+        "CREATE QUERY q AS SELECT s.k, h.n FROM s [RANGE 18 s] JOIN h ON s.k = h.k"
+    )
+    made.heartbeat("s", 6000 * S)
+    made.execute(
+        "INSERT INTO h VALUES (1, 5); ALTER STREAM s SET CLOCK TO TIMESTAMP '1970-01-01 00:16:42'"
+    )
+    made.ingest("s", [[1, 1003 * S]])
+    made.heartbeat("s", 1004 * S)
+    assert made.execute("SELECT * FROM q")[0].data.to_pylist() == [{"k": 1, "n": 5}]
+
+
 def test_a_wrong_heartbeat_is_taken_back() -> None:
     engine = Engine()
     engine.execute(

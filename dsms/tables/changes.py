@@ -116,9 +116,10 @@ class Log:
         return self.entries[at].at if at < len(self.entries) else FOREVER
 
     def set_back(self, to: int) -> None:
-        """Entries later than `to` are entries of `to`; cursors stay valid."""
+        """Entries later than `to` are entries of `to`, before which they are unknown; cursors stay
+        valid."""
         self.entries = [e if e.at <= to else replace(e, at=to) for e in self.entries]
-        self.forgotten = min(self.forgotten, to)
+        self.forgotten = min(self.forgotten, to - 1)
 
     def rebuild(self, snap: TableSnapshot) -> None:
         """The entries of the changes that a table's versions tell of."""

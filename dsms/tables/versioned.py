@@ -187,7 +187,7 @@ class VersionedTable:
 
     def cursor(self, upto: int = FOREVER) -> int:
         """Where a reader of `state(upto)` reads on."""
-        return self._log.after(upto)
+        return self._log.after(max(upto, self._log.forgotten))
 
     def changes(self, cursor: int, upto: int) -> tuple[Batch, int]:
         """Inserts and deletions from `cursor` on with instants <= `upto`, in batch order, and the
