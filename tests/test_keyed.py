@@ -214,6 +214,60 @@ def test_rights_are_decided_on_what_is_held() -> None:
         engine.execute("SELECT * FROM acc_current", user="bob")
 
 
+def test_what_is_ahead_is_seen_as_it_was() -> None:
+    engine = Engine(None, Settings(result_log_rows=6))
+    engine.execute(f"{ACC}; CREATE STREAM p (k INT, x INT, t TIMESTAMP) TIMESTAMP BY t")
+    both = "SELECT acc.k, p.x FROM acc JOIN p ON p.k = acc.k"
+    engine.execute(f"CREATE QUERY q AS {both}")
+    engine.ingest("acc", [[1, 1, S], [2, 1, 2 * S]])
+    engine.ingest("p", [[1, 1, S], [2, 2, 3 * S]])
+    engine.ingest("acc", [[1, None, 5 * S, "D"], [3, 1, 9 * S]])
+    assert holds(engine, both) == holds(engine, "SELECT * FROM q") == [(1, 1)]
+    # the log forgets: what is still there since then is known, the rest is said to be missing
+    for at in range(10, 20):
+        engine.ingest("acc", [[4, at, at * S]])
+    engine.heartbeat("p", 4 * S)
+    (rows,) = engine.execute(both)
+    assert rows.data.to_pylist() == [{"k": 2, "x": 2}]  # type: ignore[union-attr]
+    assert rows.as_of == 4 * S and rows.since > 9 * S  # type: ignore[union-attr, operator]
+    with pytest.raises(DsmsError, match=r"DS407.*stream acc holds"):
+        engine.execute(f"{both} WITH (complete = required)")
+    engine.heartbeat("p", rows.since)  # type: ignore[union-attr]
+    (rows,) = engine.execute(f"{both} WITH (complete = required)")
+    assert rows.since is None  # type: ignore[union-attr]
+    assert holds(engine, both) == holds(engine, "SELECT * FROM q") == [(2, 2)]
+
+
+def test_answers_that_are_ahead_are_those_of_then() -> None:
+    engine = Engine()
+    engine.execute(
+        f"""
+        {STREAMS[0].replace(" KEY (k)", "")};
+        CREATE STREAM p (x INT, t TIMESTAMP) TIMESTAMP BY t;
+        CREATE TABLE w (k INT PRIMARY KEY);
+        CREATE QUERY e AS SELECT k, COUNT(*) AS n FROM s [RANGE 10 s] GROUP BY k EVERY 5 s;
+        CREATE QUERY c AS SELECT k FROM s [ROWS 2 SLIDE 2];
+        CREATE QUERY g AS SELECT k, MAX(v) AS v FROM s GROUP BY k;
+        CREATE QUERY tq AS SELECT k FROM w;
+        INSERT INTO w VALUES (1) AT '1970-01-01 00:00:09';
+        INSERT INTO w VALUES (2) AT '1970-01-01 00:00:20';
+        """
+    )
+    engine.ingest("p", [[1, 7 * S]])
+    engine.heartbeat("p", 12 * S)
+    for first, end in ((1, 28), (28, 31)):
+        engine.ingest("s", [[n % 3, n, n * S] for n in range(first, end)])
+    engine.heartbeat("s", 30 * S)
+    assert holds(engine, "SELECT k, n FROM e, p ORDER BY k") == [(0, 3), (1, 3), (2, 3)]
+    assert holds(engine, "SELECT k, v FROM g, p ORDER BY k") == [(0, 12), (1, 10), (2, 11)]
+    assert holds(engine, "SELECT k FROM tq, p") == holds(engine, "SELECT k FROM w, p") == [(1,)]
+    (rows,) = engine.execute("SELECT k FROM c, p")  # its boundaries count rows
+    assert (rows.data.num_rows, rows.since) == (0, 30 * S)  # type: ignore[union-attr]
+    engine.execute("ALTER QUERY g SET (result_log = 3)")
+    with pytest.raises(DsmsError, match=r"DS407.*query g shows"):
+        engine.execute("SELECT k FROM g, p WITH (complete = required)")
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

@@ -6,6 +6,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.engine import Engine
 from tests import test_equivalence as continuous
 from tests import test_periodic_equivalence as periodic
 from tests.answers_world import AGED, ONE, TWO
@@ -89,3 +90,46 @@ def test_any_query_may_read_what_is_held(story: Story, seed: int) -> None:
 @given(st.one_of(periodic_stories(keyed=True), every_stories(keyed=True)), SEEDS)
 def test_any_periodic_query_may_read_what_is_held(story: Story, seed: int) -> None:
     periodic.check(story, periodic.ways(seed))
+
+
+ITEMS = ("a", "b", "s [RANGE 4 s]", "qa", "qs")
+FORMS = (
+    "SELECT x.k, x.v, y.v AS w FROM {x} x JOIN {y} y ON x.k = y.k",
+    "SELECT x.k, y.v FROM {x} x LEFT JOIN {y} y ON x.k = y.k AND x.v = y.v",
+    "SELECT k, v FROM {x} x WHERE k IN (SELECT v FROM {y} y)",
+    "SELECT k, v FROM {x} x WHERE k NOT IN (SELECT v FROM {y} y)",
+    "SELECT x.k, COUNT(*) AS n FROM {x} x, {y} y GROUP BY x.k",
+)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(changes(), st.lists(st.integers(0, 6), min_size=3, max_size=3), st.data())
+def test_one_time_joins_are_of_one_instant(
+    events: list[Event], longer: list[int], data: st.DataObject
+) -> None:
+    """What is ahead of another stream is seen as it was: as a continuous query of that text does,
+    which may be behind what it reads."""
+    engine = Engine()
+    engine.execute(
+        f"{STREAMS.replace('BY t;', 'BY t RETAIN 1 h;')} CREATE QUERY qa AS SELECT * FROM a"
+    )
+    engine.execute("CREATE QUERY qs AS SELECT k, MAX(v) AS v FROM s GROUP BY k")
+    x, y = (data.draw(st.sampled_from(ITEMS)) for _ in "xy")
+    text = data.draw(st.sampled_from(FORMS)).format(x=x, y=y)
+    engine.execute(f"CREATE QUERY q AS {text}")
+    _compare(engine, text)
+    for event in events:
+        if isinstance(event, Arrival):
+            engine.ingest(event.stream, [list(event.values)])
+            if data.draw(st.integers(0, 3)) == 0:
+                _compare(engine, text)
+    for name, more in zip("abs", longer, strict=True):
+        engine.heartbeat(name, max(engine.runtime.inputs[name].completed, 0) + more * S)
+        _compare(engine, text)
+
+
+def _compare(engine: Engine, text: str) -> None:
+    (once,), (view,) = engine.execute(text), engine.execute("SELECT * FROM q")
+    assert once.as_of == view.as_of, text
+    shown = [sorted(map(repr, r.data.to_pylist())) for r in (once, view)]
+    assert shown[0] == shown[1], f"{text} as of {once.as_of} ({once.since})"

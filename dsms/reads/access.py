@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dsms.api import Cancel
 from dsms.errors import UsageError
 from dsms.oneshot.reads import Read
-from dsms.reads import history
+from dsms.reads import history, views
 from dsms.reads.leaves import batches, instant, lacking, waiting
 from dsms.reads.stream_rows import gone, subwindows
 from dsms.running.read_transaction import Access
@@ -55,8 +55,10 @@ def since(
     found = list(lacking(runtime, plan, needed, at))
     if complete and found:
         at, read = max(found, key=lambda lack: lack[0])
-        if read.kind == "history":
-            raise history.gone(runtime.queries[Catalog.key(relation(read.node))], at)
+        query = runtime.queries.get(Catalog.key(relation(read.node)))
+        if query is not None:
+            is_history = read.kind == "history"
+            raise history.gone(query, at) if is_history else views.gone(runtime, query, at)
         raise gone(runtime, read, at)
     return max((at for at, _ in found), default=None)
 

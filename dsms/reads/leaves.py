@@ -12,11 +12,11 @@ import pyarrow as pa
 from dsms.api import Cancel
 from dsms.errors import UsageError
 from dsms.oneshot.reads import Read
-from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.windows import by_calendar
 from dsms.reads.archives import archived_clock
 from dsms.reads.history import history_from, history_rows, told_upto
 from dsms.reads.stream_rows import complete_from, floors, stream_of, stream_rows
+from dsms.reads.views import answered, view, view_from
 from dsms.reads.watch import watching
 from dsms.running.behind import rows_behind
 from dsms.running.first_answers import arrive
@@ -40,7 +40,7 @@ def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
         query = _query(runtime, read)
         if query is not None:
             is_history = read.kind == "history"
-            found.append(told_upto(runtime, query) if is_history else _answered(query))
+            found.append(told_upto(runtime, query) if is_history else answered(query))
     if streams:
         found.append(runtime.clock_of(sorted(streams)))
     return min(found, default=FOREVER)
@@ -70,8 +70,8 @@ def _is_stream(runtime: Runtime, scan: lp.StreamScan) -> bool:
 def lacking(
     runtime: Runtime, plan: lp.Node, needed: Iterable[Read], at: int
 ) -> Iterator[tuple[int, Read]]:
-    """The leaves of streams, and of what queries have told, of which not all rows are held that the
-    plan needs as of `at`, and the instants from which on they are."""
+    """The leaves of streams, of what queries have told, and of their answers, of which not all rows
+    are held that the plan needs as of `at`, and the instants from which on they are."""
     floor = floors(runtime, plan)
     for read in needed:
         query = _query(runtime, read)
@@ -79,6 +79,8 @@ def lacking(
             lost = history_from(query, read, at, _floor(floor, read))
             if lost is not None:
                 yield lost, read
+        elif query is not None and (known := view_from(runtime, query, at)) is not None:
+            yield known, read
         for part in _streams_of(read):
             found = complete_from(runtime, part, at, _floor(floor, part))
             if found is not None:
@@ -112,7 +114,7 @@ def batches(
         case "history" if (query := _query(runtime, read)) is not None:
             return history_rows(query, read, at, _floor(floors(runtime, plan), read))
         case _ if (query := _query(runtime, read)) is not None:
-            return [_answer(query)]
+            return [_answer(runtime, query, at)]
         case kind:
             return [
                 runtime.table(read.node).versions(  # type: ignore[arg-type]
@@ -192,17 +194,7 @@ def _query(runtime: Runtime, read: Read) -> Registered | None:
     return None if key in runtime.tables else runtime.dispatch.told(key)
 
 
-def _answered(query: Registered) -> int:
-    """The last instant that its answer takes in; FOREVER where it reads tables alone, whose last
-    change holds on."""
-    if not query.reads:
-        return FOREVER
-    if isinstance(query, EvaluatedQuery) and query.numbers is None and query.answered != ALWAYS:
-        return query.answered - 1
-    return query.shown_clock if query.shown_clock >= MIN_INSTANT else ALWAYS
-
-
-def _answer(query: Registered) -> Batch:
+def _answer(runtime: Runtime, query: Registered, at: int) -> Batch:
     if query.output.kind != "rstream":
         raise UsageError(
             "DS410",
@@ -211,7 +203,7 @@ def _answer(query: Registered) -> Batch:
             "answer that could be read",
             hint="register it as SELECT Rstream(...), or run its SELECT instead",
         )
-    rows = query.answer()
+    rows = view(runtime, query, at)
     n = 0 if rows is None else rows.num_rows
     cols = (
         tuple(rows.columns)
