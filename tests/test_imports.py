@@ -114,7 +114,8 @@ ALLOWED: dict[str, set[str]] = {
     RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
     CURRENT: QUERIES | PERIODIC | {RUNTIME},
     **dict.fromkeys(ON_RUNTIME - {CURRENT}, QUERIES | PERIODIC | {RUNTIME, CURRENT}),
-    "dsms.reads": QUERIES | PERIODIC | {RUNTIME} | ON_RUNTIME,  # what a plan that is run once reads
+    # what a plan that is run once reads
+    "dsms.reads": QUERIES | PERIODIC | {RUNTIME, BAGS} | ON_RUNTIME,
     # one statement each
     "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts"},
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
