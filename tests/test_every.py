@@ -151,6 +151,8 @@ def test_every_stands_at_the_end_of_a_block(story: Story, seed: int) -> None:
         ("SELECT Istream(SUM(v) AS x) FROM s [RANGE 4 s]", "[RANGE 4 s SLIDE 2 s]"),
         ("SELECT SUM(v) AS x FROM s [RANGE 4 s INTERNAL]", "[RANGE 4 s INTERNAL SLIDE 2 s]"),
         ("SELECT SUM(v) AS x FROM s [RANGE 4 s] GROUP BY k", "[RANGE 4 s SLIDE 2 s]"),
+        ("SELECT Istream(v AS x) FROM s [RANGE UNBOUNDED]", "[RANGE UNBOUNDED SLIDE 2 s]"),
+        ("SELECT Istream(v AS x) FROM s [SINCE 0s]", "[SINCE 0s SLIDE 2 s]"),
     ],
 )
 @pytest.mark.parametrize("whole", ["", " EVERY 2 s"])
@@ -170,6 +172,10 @@ def test_a_subquery_with_every_is_one_whose_windows_slide(
     [
         ("(SELECT Istream(k) FROM s EVERY 2 s) x", [(3, 1), (6, 15), (9, 28), (12, 66)]),
         ("Istream(q) x", [(3, 1), (6, 15), (9, 28), (12, 66)]),
+        (
+            "(SELECT Istream(k) FROM s [RANGE UNBOUNDED SLIDE 2 s])",
+            [(3, 1), (6, 15), (9, 28), (12, 66)],
+        ),
         ("(SELECT Istream(k) FROM s [ROWS 1] EVERY 2 s) x", [(3, 1), (6, 9), (9, 16), (12, 36)]),
     ],
 )
@@ -183,6 +189,28 @@ def test_what_only_comes_enters_at_the_boundaries_of_its_block(
     engine.ingest("s", [[k, k, k * 1_000_000] for k in range(13)])
     engine.heartbeat("s", 13_000_000)
     assert told(engine, "n") == [(at * 1_000_000, [(v,)]) for at, v in want]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "(SELECT Istream(k, v) FROM s [RANGE UNBOUNDED SLIDE 3 s]) [RANGE 14 s]",
+        "(SELECT Istream(k, v) FROM s EVERY 3 s) [RANGE 14 s]",
+    ],
+)
+def test_what_only_comes_stays_from_the_boundary_on_at_which_it_entered(block: str) -> None:
+    engine = Engine()
+    engine.execute(SCHEMA)
+    engine.execute(f"CREATE QUERY n AS SELECT COUNT(*) AS n FROM {block}")
+    engine.execute(
+        "CREATE QUERY w AS SELECT COUNT(Wstream(v)[RANGE 14 s]) AS n "
+        "FROM (SELECT k, v FROM s [RANGE UNBOUNDED SLIDE 3 s]) x"
+    )
+    engine.ingest("s", [[1, t, t * 1_000_000] for t in (0, 3, 4, 5, 6, 9, 12, 13, 20)])
+    engine.heartbeat("s", 24_000_000)
+    counts = [1, 4, 5, 6, 8, 7, 5, 4]
+    assert [rows for _, rows in told(engine, "n")] == [[(n,)] for n in counts]
+    assert told(engine, "w") == told(engine, "n")
 
 
 # ---------------------------------------------------------------- what was hardly meant

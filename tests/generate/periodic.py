@@ -3,7 +3,6 @@ changed, rows counted."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +100,7 @@ class EveryQueries(Queries):
         """Without a window of its own, which would have the SLIDE."""
         alias, before = self.d.name(), self.own
         self.own = self._slide()
-        text = f"({_losing(self.body([INT], depth - 1, 'Istream'))})"
+        text = f"({self.body([INT], depth - 1, 'Istream')})"
         self.own = before
         window = self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
         return f"{text}{window} AS {alias}", [Column(f"{alias}.c0", INT)], False
@@ -346,11 +345,6 @@ def every_day_stories(draw: Any, most_rows: int = 16) -> Story:
     return story_of(declared, sql, ended(d, given(d, declared, most_rows, instant(base), unit)))
 
 
-def _losing(inner: str) -> str:
-    """The query of an Istream in FROM: without SLIDE where it only passes rows on as they come."""
-    return inner if re.search(r"RANGE \d|ROWS|NOW", inner) else re.sub(r" SLIDE [^]]*", "", inner)
-
-
 STAMPED = (
     "{kind}(WINDOW_START() AS a, WINDOW_END() AS b, x.k AS c0, COUNT(*) AS n) FROM {s} [{w}] AS x "
     "GROUP BY x.k",
@@ -406,7 +400,7 @@ def every_block_stories(draw: Any, most_rows: int = 16) -> Story:
     if d.chance(60):
         inner = queries.block(types, 0, Mode("internal"), may_lose=False)
     else:
-        inner = _losing(queries.body(types, 0, d.pick(("Istream", "Istream", "Dstream"))))
+        inner = queries.body(types, 0, d.pick(("Istream", "Istream", "Dstream")))
     queries.own = ""
     window = queries.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
     text = f"({inner}){window} AS {name}"

@@ -112,11 +112,13 @@ def at_own(ctx: Context, bound: Node, first: int, slide: Slide, at: ast.Node) ->
 
 
 def answers_at_boundaries(ctx: Context, node: Node) -> bool:
-    """Whether it reads the answer of a query that is answered at boundaries, not by way of a block
-    that appends."""
+    """Whether a window of it has a SLIDE, or it reads the answer of a query that is answered at
+    boundaries, not by way of a block that appends.  A one-time query passes SLIDE over."""
     match node:
         case Append(mixed=False):
             return False
+        case Window() if node.spec.slide is not None and ctx.persistent:
+            return True
         case Answer() if Catalog.key(node.query) in ctx.answered:
             return True
     return any(answers_at_boundaries(ctx, child) for child in children(node))

@@ -11,24 +11,26 @@ from dsms.sql.codes import error
 from dsms.sql.logical import Append, Node
 
 
-def appended(block: Block, node: Node, select: ast.Select) -> Node:
-    """The block's rows, appended if its windows are INTERNAL (or Wstream says so)."""
+def appended(block: Block, node: Node, select: ast.Select, sampled: bool) -> Node:
+    """The block's rows, appended if its windows are INTERNAL (or Wstream says so).
+
+    sampled  it is answered at boundaries: what only comes is appended at these"""
     internal = [s for s in block.sources if s.internal]
     if internal:
         _check(block, internal[0], select)
-    elif not block.internal or append_only(node):
+    elif not block.internal or (append_only(node) and not sampled):
         return node
     archives.check_appended(node, internal[0].at if internal else select)
     mixed = any(s.leaves and not s.internal for s in block.sources)
     return Append(node, mixed, node.schema, entries=not internal and not mixed)
 
 
-def entries(node: Node, output: ast.Output, sampled: bool = False) -> Node:
+def entries(node: Node, output: ast.Output, sampled: bool) -> Node:
     """What enters the answer of `node`, as a stream, or what leaves it: Istream and Dstream in
     FROM.  Any answer has entries, of rows that have parts by identity, of others by value; so no
     window needs to be INTERNAL, and DISTINCT and negation may stand inside.
 
-    sampled  it is answered at boundaries of its own: what only comes enters at these"""
+    sampled  it is answered at boundaries: what only comes enters at these"""
     if output.kind is ast.OutputKind.DSTREAM:
         archives.check_appended(node, output)
         return Append(node, False, node.schema, departures=True)

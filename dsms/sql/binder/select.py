@@ -174,7 +174,8 @@ class _Block:
         node = project(node, exprs + hidden, names + called)
         if self.select.distinct:
             node = Distinct(node, node.schema)
-        node = appended(self.block, node, self.select)
+        sampled = answers_at_boundaries(self.ctx, node)
+        node = appended(self.block, node, self.select, sampled)
         if isinstance(node, Append) and not node.mixed:
             node = appending(self.ctx, node, first)
         return Bound(
