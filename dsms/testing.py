@@ -157,9 +157,9 @@ class Scenario:
 
     def _told(self, query: str) -> tuple[list[Chunk], Schema]:
         found = [name for name in self._readers if name.casefold() == query.casefold()]
-        if not found:
-            self.engine.subscribe(query)  # says which queries there are
-        reader = self._readers[found[0]]
+        if not found:  # it came, or was renamed, by another way than `execute`
+            self._readers[query] = self.engine.subscribe(query, 0)
+        reader = self._readers[found[0] if found else query]
         items = reader.take_chunks()
         for item in items:
             if not isinstance(item, Chunk) and item.code is not None:

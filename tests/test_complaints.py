@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from dsms.errors import QueryError
+from dsms.errors import QueryError, UsageError
 from dsms.sql import ast, grammar
 from dsms.sql.mistakes import Mistake, mistakes
 from dsms.sql.parser import MAX_DEPTH, is_complete, parse, parse_one, split_statements
@@ -223,6 +223,8 @@ def _only_complains(text: str) -> None:
     except QueryError as error:
         assert error.code.startswith("DS1"), (text, error)
         assert error.line is not None or error.code == "DS105"
+    except UsageError as error:
+        assert error.code == "DS617" and error.line is not None, (text, error)  # a parameter
     is_complete(text)
 
 

@@ -80,6 +80,7 @@ def test_metadata(wheel: Path):
         "demo",
         "docs",
         "encryption",
+        "notebook",
     }
     assert "dsms = dsms_client.cli:main" in entry
 

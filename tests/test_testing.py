@@ -89,3 +89,15 @@ def test_what_could_never_come_is_no_failure_but_an_error(it, expected, part):
     assert part in str(found.value)
     with pytest.raises(DsmsError, match="there is no query nn"):
         it.expect("nn", [])
+
+
+def test_queries_may_come_and_be_renamed_by_the_engine_itself():
+    it = Scenario(
+        "CREATE STREAM s (a INT, t TIMESTAMP) TIMESTAMP BY t; "
+        "CREATE QUERY q AS SELECT a FROM s [RANGE 5 s]"
+    )
+    it.engine.execute("ALTER QUERY q RENAME TO r; CREATE QUERY p AS SELECT a + 1 AS b FROM s [NOW]")
+    it.feed("s", [[3, at("1 s")]])
+    it.until("1 s")
+    assert it.changes("r") == [(1_000_000, "+", 3)]
+    assert it.changes("P") == [(1_000_000, "+", 4)]
