@@ -26,6 +26,7 @@ WINDOWS = st.sampled_from(
 )
 ASKED = (
     "SELECT *, INSTANT(h) AS told FROM q0 {w} h",
+    "SELECT INSTANT(h) AS told, h.* FROM q0 {w} h",
     "SELECT COUNT(*) AS n, MAX(INSTANT(a)) AS last FROM q0 {w} a",
     "SELECT COUNT(*) AS n FROM q0 {w} a JOIN q1 {v} b ON INSTANT(a) = INSTANT(b)",
     "SELECT DISTINCT INSTANT(a) AS told FROM q1 {w} a WHERE EXISTS (SELECT 1 FROM q0 {v})",

@@ -128,7 +128,12 @@ def star(scope: Scope, item: ast.StarItem) -> list[VisibleColumn]:
     table = item.table
     if not scope.knows(table):
         raise _unknown_relation(scope, table)
-    return [c for c in scope.columns if any(table.matches(a) for a in c.aliases)]
+    return [
+        c
+        for c in scope.columns
+        if any(table.matches(a) for a in c.aliases)
+        and not (c.hidden and c.name.startswith("$"))  # only INSTANT names it
+    ]
 
 
 def _ambiguous(ref: ast.ColumnRef, found: Sequence[VisibleColumn]) -> Exception:
