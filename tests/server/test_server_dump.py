@@ -169,7 +169,7 @@ def test_rows_of_windows_are_there_again(serve: Any, tmp_path: Path, monkeypatch
     assert code == 0, complaints
     text = (folder / "dump.sql").read_text()
     assert "COPY \"s\" FROM 'stream0.parquet';" in text and 'COPY "Empty ones"' not in text
-    assert '-- stream "made": the queries that feed it make its rows again' in text
+    assert '-- stream "made": its rows come again from what its sources keep' in text
     assert ran(server, "dump", "--windows", str(folder))[0] == 2  # it is not empty
     after = Engine()
     code, said, complaints = ran(serve(after), "restore", str(folder / "dump.sql"))

@@ -9,8 +9,8 @@ It takes an administrator.
 statements (with the rows of tables), beside it lies a Parquet file for each stream.  Restored, they
 are sent again behind all declarations, so that windows and synopses are filled and queries answer
 anew, with numbers from 0, and clocks stand where they were.  Rows that wait behind a clock are not
-among them, nor are those of streams that queries feed, which come about again; rows that are
-stamped when they come are stamped anew.
+among them, nor are those of streams that queries feed, which come about again from what their
+sources keep (older ones do not); rows that are stamped when they come are stamped anew.
 
 examples:
   dsms dump > definitions.sql

@@ -43,7 +43,7 @@ def declared(like: LikeFile) -> Declared:
     head = f"CREATE {like.kind} {exists}{like.name}"
     if like.kind == "TABLE":
         inferred = replace(inferred, time=None)
-    renamed = [f"--map {column}={name}" for column, name in inferred.renamed.items()]
+    renamed = [f"--map {column}={name}" for column, name in inferred.renamed.items() if name]
     said = " ".join(filter(None, (*renamed, flags(inferred.options))))
     notes = (*inferred.notes, *([f"rows of the file are loaded with {said}"] if said else []))
     return Declared(inferred.created(head, like.clauses, like.key), notes)

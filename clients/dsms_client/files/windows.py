@@ -28,7 +28,7 @@ def written(client: Client, folder: Path) -> Iterator[str]:
     for number, stream in enumerate(streams):
         name = stream["stream"]
         if stream["clock"].startswith(FED):
-            yield f"-- stream {literals.name(name)}: the queries that feed it make its rows again"
+            yield f"-- stream {literals.name(name)}: its rows come again from what its sources keep"
             continue
         if stream["waiting"]:
             yield f"-- stream {literals.name(name)}: {stream['waiting']} rows wait behind its clock"
