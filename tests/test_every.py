@@ -428,3 +428,9 @@ def test_a_reader_with_other_boundaries_is_refused(sql: str, code: str) -> None:
     with pytest.raises(QueryError) as caught:
         engine.execute(f"CREATE QUERY q2 AS {sql}")
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("output", ["Istream", "Dstream"])
+def test_who_says_what_is_appended_is_told_nothing(output: str) -> None:
+    block = f"SELECT {output}(COUNT(*) AS n) FROM s [RANGE 10 s]"
+    assert not noted(f"SELECT AVG(n) FROM ({block}) [ROWS 5]")

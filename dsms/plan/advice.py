@@ -44,8 +44,10 @@ def _instants(node: lp.Node, slide: Slide | None) -> Iterator[str]:
 def _changes(node: lp.Node, inside: bool) -> Iterator[str]:
     """`inside`: the node stands in FROM of another block."""
     match node:
-        case lp.Append(mixed=False, entries=False) if inside and not slides(node.child):
-            block = list(_block(node.child))
+        case lp.Append(child, mixed=False, entries=False, departures=False) if (
+            inside and not slides(child)
+        ):
+            block = list(_block(child))
             if any(isinstance(n, lp.GroupBy) for n in block):
                 yield _periods(next((n.spec for n in block if isinstance(n, lp.Window)), None))
     for child in lp.children(node):
