@@ -20,6 +20,7 @@ from dsms.engine import Engine
 from dsms.intake import nesting, packed
 from dsms.oneshot import grouping
 from dsms.operators import join_kernels
+from dsms.operators.expressions import hashes
 from dsms.state import counts, index, ranges
 from dsms.synopses import warm as synopses
 
@@ -83,6 +84,7 @@ def prepare(progress: Progress | None = None) -> None:
     counts.ready()
     ranges.ready()
     grouping.ready()
+    hashes.ready()
     join_kernels.halves_ready()  # those wait for more rows than fit here, and for a second core
     kernel_cache.keep({**made, **dict.fromkeys(kernel_cache.made())})
     tell("ready", len(steps), len(steps))

@@ -111,6 +111,7 @@ ELSEWHERE = {  # words that this grammar takes there, or that another complaint 
     ("bare", "STREAM"),
     ("bare", "TOP"),
     ("behind", "EVERY"),
+    ("clause", "SAMPLE"),
     ("bare", "WINDOW_START"),
     ("bare", "WINDOW_END"),
     *(("bare", word) for word in ("COUNT", "SUM", "AVG", "MIN", "MAX")),

@@ -171,13 +171,21 @@ def _comparison(call: Call, columns: Sequence[ColumnStatistics]) -> float:
     if isinstance(left, Lit):
         left, right, fn = right, left, MIRRORED[fn]
     if fn not in ("eq", "ne"):
-        return RANGE
+        return _drawn(left, fn, right)
     column = column_of(left, columns)
     if isinstance(right, Lit):
         share = _equal(column, right.value)
     else:
         share = 1 / max(column.distinct, column_of(right, columns).distinct)
     return share if fn == "eq" else 1 - share
+
+
+def _drawn(left: Expr, fn: str, right: Expr) -> float:
+    """Of a sample, the share that it draws; else what ranges draw on the average."""
+    match left, fn, right:
+        case Call(fn="hash"), "lt", Lit(value=int(limit)):
+            return (limit + 2**63) / 2**64
+    return RANGE
 
 
 def _equal(column: ColumnStatistics, value: object) -> float:

@@ -37,6 +37,8 @@ _WORDS = {
     "DOT": "a dot",
     "EQUAL": "=",
     "EVERY_LENGTH": "EVERY",
+    "SAMPLE_SHARE": "SAMPLE",
+    "OUT_OF_100": "PERCENT",
     "PLUS": "+",
     "MINUS": "-",
     "STAR": "*",

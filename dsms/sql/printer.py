@@ -192,13 +192,13 @@ def _alias(alias: ast.Ident | None) -> str:
 
 def _from_item(item: ast.FromItem) -> str:
     match item:
-        case ast.TableRef(table, alias, its_window, archive):
+        case ast.TableRef(table, alias, its_window, archive, sample):
             return (
                 f"{'ARCHIVE ' if archive else ''}{name(table)}{_bracketed(its_window)}"
-                f"{_alias(alias)}"
+                f"{_alias(alias)}{_sample(sample)}"
             )
-        case ast.SubqueryRef(subquery, alias, its_window):
-            return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}"
+        case ast.SubqueryRef(subquery, alias, its_window, sample):
+            return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}{_sample(sample)}"
         case ast.Join():
             return _join(item)
         case _:
@@ -207,6 +207,14 @@ def _from_item(item: ast.FromItem) -> str:
 
 def _bracketed(node: ast.Window | None) -> str:
     return f" [{window(node)}]" if node is not None else ""
+
+
+def _sample(sample: ast.Sample | None) -> str:
+    if sample is None:
+        return ""
+    by = ", ".join(map(_expressions.text, sample.by))
+    keys = f" BY ({by})" if len(sample.by) > 1 else f" BY {by}" if by else ""
+    return f" SAMPLE {sample.percent:f} PERCENT{keys}"
 
 
 def _join(join: ast.Join) -> str:

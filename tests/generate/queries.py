@@ -122,7 +122,14 @@ class Queries:
         alias = self.d.name()
         if source.keyed and inner is None:
             inner = self._over_keys()
-        return f"{source.name}{self.window(mode, first, inner)} AS {alias}", _scope(source, alias)
+        text = f"{source.name}{self.window(mode, first, inner)} AS {alias}"
+        return f"{text}{self._sample(alias)}", _scope(source, alias)
+
+    def _sample(self, alias: str) -> str:
+        if not self.d.chance(4):
+            return ""
+        by = self.d.pick(("", f" BY {alias}.k", f" BY ({alias}.k, {alias}.ts)"))
+        return f" SAMPLE {self.d.pick((50, 62.5, 80))} PERCENT{by}"
 
     def item(self, mode: Mode, depth: int, first: bool) -> tuple[str, Scope, bool]:
         """A FROM item that is no table: (text, columns, do its rows come in one order of

@@ -6,6 +6,7 @@ themselves.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from math import fmod, isfinite, isinf, isnan, nan
@@ -170,6 +171,40 @@ def _concat_ws(call: Call, value: Eval) -> str | None:
     return None if separator is None else bounded(separator.join(p for p in parts if p is not None))  # type: ignore[return-value]
 
 
+def _spread(x: int) -> int:
+    x = (x + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def _hash_of(x: Value) -> int:
+    """Numbers by value: those that an INT holds, then FLOATs; text by its bytes (FNV-1a)."""
+    if x is None:
+        return 0
+    if isinstance(x, str | bytes):
+        word = 0xCBF29CE484222325
+        for byte in x.encode() if isinstance(x, str) else x:
+            word = (word ^ byte) * 0x100000001B3 % 2**64
+        return _spread(word)
+    if not isinstance(x, int):
+        whole = int(x) if isfinite(x) and x == int(x) else None
+        if isinstance(x, Decimal) and (whole is None or not fits_int(whole)):
+            x = float(x)
+            whole = int(x) if x == int(x) else None
+        if whole is None or not -(2**63) < whole < 2**63:
+            return _spread(struct.unpack("<Q", struct.pack("<d", x if x == x else nan))[0])
+        x = whole
+    return _spread(int(x) % 2**64)
+
+
+def _hash(call: Call, value: Eval) -> int:
+    found, *rest = [_hash_of(value(a)) for a in call.args]
+    for more in rest:
+        found = _spread(found) ^ more
+    return found - 2**64 if found >= 2**63 else found
+
+
 LAZY: dict[str, Callable[[Call, Eval], Value]] = {
     "and": _and,
     "or": _or,
@@ -184,6 +219,7 @@ LAZY: dict[str, Callable[[Call, Eval], Value]] = {
     "greatest": _extreme(1),
     "least": _extreme(-1),
     "concat_ws": _concat_ws,
+    "hash": _hash,
 }
 
 __all__ = ["FUNCTIONS", "LAZY", "Failed", "check", "truncated"]

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 RULES: list[tuple[str, str, str, str | None]] = [
     (
+        "DS367",
+        "SELECT * FROM trades ^SAMPLE 101 PERCENT",
+        "SAMPLE 101 PERCENT is no share of rows",
+        "at most 100",
+    ),
+    (
         "DS318",
         "SELECT * FROM trades [NOW] ORDER BY ^px",
         "a continuous query reports changes",

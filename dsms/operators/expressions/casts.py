@@ -58,7 +58,7 @@ def _between(source: Type, to: Type) -> tuple[Kernel, bool]:
         case Kind.DECIMAL, Kind.INT:
             return _decimal_to_int, True
         case Kind.DECIMAL, Kind.FLOAT:
-            return _decimal_to_float, False
+            return decimal_to_float, False
         case Kind.DECIMAL, Kind.DECIMAL:
             return _decimal_to_decimal(source, to), True
     raise InternalError("DS902", f"no cast from {source} to {to}; please report this")
@@ -145,7 +145,7 @@ def _decimal_to_int(errors: ErrorCounter, x: pa.Array) -> pa.Array:
         return blank(whole, bad).cast(pa.int64())
 
 
-def _decimal_to_float(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+def decimal_to_float(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     """The nearest FLOAT: by one division where both numbers are exact FLOATs, else by way of
     text."""
     values, scale = unscaled(x), x.type.scale

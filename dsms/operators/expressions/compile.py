@@ -16,6 +16,7 @@ from dsms.operators.expressions import (
     casts,
     compare,
     digests,
+    hashes,
     logic,
     maths,
     patterns,
@@ -62,7 +63,18 @@ class Compiled:
 
 _BUILDERS: dict[str, Builder] = {
     name: builder
-    for module in (arithmetic, casts, compare, digests, logic, maths, patterns, strings, times)
+    for module in (
+        arithmetic,
+        casts,
+        compare,
+        digests,
+        hashes,
+        logic,
+        maths,
+        patterns,
+        strings,
+        times,
+    )
     for name, builder in module.BUILDERS.items()
 }
 

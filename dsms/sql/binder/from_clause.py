@@ -15,6 +15,7 @@ from dsms.sql.binder.expressions import Env, bind_condition
 from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
 from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
+from dsms.sql.binder.samples import sampled
 from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
 from dsms.sql.binder.views import restricted
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
@@ -26,6 +27,7 @@ from dsms.sql.types import TIMESTAMP, Field, Schema
 from dsms.sql.window import UNBOUNDED
 
 AT = "$at"  # the column of a history that has the instants
+Source = ast.TableRef | ast.SubqueryRef
 Views = tuple[View, ...] | None  # what the user may read; None: everything
 
 
@@ -86,8 +88,9 @@ class _FromBinder:
         raise AssertionError(item)
 
     def _leaf(
-        self, node: Node, scope: Scope, at: ast.Node, table: bool = False
+        self, node: Node, scope: Scope, at: Source, table: bool = False
     ) -> tuple[Group, Scope]:
+        node = sampled(self.ctx, node, scope, at.sample)
         virtual = tuple(range(self.width, self.width + len(node.schema)))
         scope = scope.shifted(self.width)
         self.left += (scope,)
@@ -273,7 +276,7 @@ class _FromBinder:
             raise error("DS344", message, every, "leave EVERY out: a table is read as it stands")
         return replace(bound, node=at_own(ctx, bound.node, first, slide, ref))
 
-    def _source(self, ref: ast.TableRef | ast.SubqueryRef, node: Node) -> None:
+    def _source(self, ref: Source, node: Node) -> None:
         internal = isinstance(node, Window) and node.spec.internal
         at = ref.window or ref
         self.block.sources.append(

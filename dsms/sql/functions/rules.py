@@ -167,3 +167,4 @@ def _any(result: Type) -> Callable[[Types], Match | None]:
 
 
 ANY_TO_BOOL = Overload("(any) -> BOOL", _any(BOOL))
+SOME_TO_INT = Overload("(any, ...) -> INT", lambda args: Match(args, INT) if args else None)

@@ -8,6 +8,7 @@ from dsms.sql.functions.rules import (
     ROUND_DECIMAL,
     SAME_DECIMAL,
     SIGN_DECIMAL,
+    SOME_TO_INT,
     WHOLE_DECIMAL,
 )
 from dsms.sql.signatures import Function, texts
@@ -196,6 +197,13 @@ TEXT = (
     ),
     Function("md5", "MD5 digest, as 32 digits 0-9a-f (text in UTF-8).",
              texts("STRING -> STRING", "BYTES -> STRING")),
+    Function(
+        "hash",
+        "64 bits of the values in their order, the same everywhere and in every version. Numbers "
+        "are hashed by value (1, 1.0 and DECIMAL 1.00 alike); NULL counts as a value.",
+        (SOME_TO_INT,),
+        nulls="never NULL",
+    ),
     Function("sha256", "SHA-256 digest, as 64 digits 0-9a-f.",
              texts("STRING -> STRING", "BYTES -> STRING")),
 )  # a table  # fmt: skip

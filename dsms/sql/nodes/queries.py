@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 from dsms.sql.nodes.base import Ident, Node
-from dsms.sql.nodes.expressions import Expr
+from dsms.sql.nodes.expressions import ColumnRef, Expr
 from dsms.sql.nodes.windows import Slide, Window
 
 
@@ -44,6 +45,15 @@ class StarItem(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Sample(Node):
+    """``SAMPLE 1 PERCENT BY src``: a share of the rows before it, drawn by the hash of some
+    columns, without `by` of all."""
+
+    percent: Decimal
+    by: tuple[ColumnRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FromItem(Node):
     """Base of what may stand in FROM."""
 
@@ -57,6 +67,7 @@ class TableRef(FromItem):
     alias: Ident | None = None
     window: Window | None = None
     archive: bool = False
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,7 @@ class SubqueryRef(FromItem):
     query: Query
     alias: Ident | None = None
     window: Window | None = None
+    sample: Sample | None = None
 
 
 class JoinKind(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from lark import Token
@@ -255,6 +256,16 @@ class Queries(Windows):
         window: ast.Window | None,
     ) -> ast.SubqueryRef:
         return _changes(pos, output, name, alias, window)
+
+    sample_by = listed
+
+    @token_rule("INT", "FLOAT")
+    def sample(self, pos: Pos, percent: Token, by: tuple[ast.ColumnRef, ...] | None) -> ast.Sample:
+        return ast.Sample(Decimal(percent), by or (), pos=pos)
+
+    @rule
+    def sampled(self, pos: Pos, item: Any, sample: ast.Sample) -> ast.FromItem:
+        return replace(item, sample=sample)
 
     @token_rule("INNER", "LEFT", "RIGHT", "FULL")
     def join_kind(self, pos: Pos, token: Token) -> ast.JoinKind:

@@ -1,0 +1,158 @@
+"""SAMPLE p PERCENT and HASH: which rows are drawn, and that the share is what it says."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise, product
+from math import nan
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dsms.engine import Engine
+from dsms.errors import QueryError
+from dsms.sql.binder.samples import limit
+from dsms.sql.functions import call
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, NULL, STRING, Type, decimal
+from tests.oracle.scalar import evaluate
+from tests.scalars import apply, columns
+
+STREAM = "CREATE STREAM s (k INT, x FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
+ROWS = [(i % 50, i / 4, i * 1000) for i in range(2000)]
+
+
+def _filled() -> Engine:
+    engine = Engine()
+    engine.execute(STREAM)
+    engine.ingest("s", ROWS)
+    engine.heartbeat("s", 2_000_000)
+    return engine
+
+
+def _rows(engine: Engine, query: str) -> list[tuple[object, ...]]:
+    (answer,) = engine.execute(query)
+    return [tuple(row.values()) for row in answer.data.to_pylist()]
+
+
+def _hashes(column: pa.Array) -> np.ndarray:
+    engine = Engine()
+    engine.execute("CREATE STREAM h (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
+    engine.ingest("h", {"v": column, "t": np.arange(len(column))})
+    (answer,) = engine.execute("SELECT hash(v) AS h FROM h")
+    return answer.data["h"].to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("types", "values", "hashed"),
+    [
+        ((INT,), (0,), -2152535657050944081),
+        ((INT,), (1,), -7995527694508729151),
+        ((FLOAT,), (1.0,), -7995527694508729151),
+        ((decimal(6, 2),), (Decimal("1.00"),), -7995527694508729151),
+        ((BOOL,), (True,), -7995527694508729151),
+        ((FLOAT,), (-0.0,), -2152535657050944081),
+        ((NULL,), (None,), 0),
+        ((STRING,), (None,), 0),
+    ],
+)
+def test_hashes_stay_what_they_are(
+    types: tuple[Type, ...], values: tuple[object, ...], hashed: int
+) -> None:
+    """Samples of archives of another version must be drawn alike: numbers of 2026."""
+    assert apply("hash", types, [values]) == ([hashed], 0)
+
+
+def test_hashes_are_the_oracles() -> None:
+    kinds = {
+        INT: (0, -1, 2**63 - 1, -(2**63), None),
+        FLOAT: (2.5, -0.0, nan, 2.0**63, -(2.0**63), 1e300, None),
+        STRING: ("", "a", "é😀", None),
+        BYTES: (b"", b"\x00\xff", None),
+        decimal(38, 2): (Decimal("-0.25"), Decimal(2**63), Decimal(2**62), Decimal("0.10"), None),
+        BOOL: (True, False, None),
+    }
+    for a, b in pairwise((*kinds, INT)):
+        rows = list(product(kinds[a], kinds[b]))
+        for types, values in (((a, b), rows), ((a,), [(x,) for x in kinds[a]])):
+            expr = call("hash", columns(*types))
+            wanted = [evaluate(expr, row) for row in values]
+            assert apply("hash", types, values) == (wanted, 0)
+
+
+def test_equal_numbers_of_any_type_have_one_hash() -> None:
+    for value in (0, 7, -3, 2**62):
+        types = (INT, FLOAT, decimal(38, 4))
+        found = {
+            apply("hash", [t], [(v,)])[0][0]
+            for t, v in zip(types, (value, float(value), Decimal(value)), strict=True)
+        }
+        assert len(found) == 1
+
+
+def test_the_share_is_drawn_without_bias() -> None:
+    """Of 200,000 numbers in a row the drawn ones are as many as by chance, whatever the share."""
+    hashes = _hashes(pa.array(np.arange(200_000)))
+    for percent in ("0.1", "1", "25", "99"):
+        share = float(percent) / 100
+        drawn, wanted = int((hashes < limit(Decimal(percent))).sum()), 200_000 * share
+        assert abs(drawn - wanted) < 5 * (wanted * (1 - share)) ** 0.5
+    assert (np.unpackbits(hashes.view(np.uint8)).reshape(-1, 64).mean(0) - 0.5 < 0.01).all()
+
+
+def test_by_a_column_draws_whole_keys() -> None:
+    engine = _filled()
+    drawn = _rows(engine, "SELECT k, COUNT(*) FROM s SAMPLE 30 PERCENT BY k GROUP BY k")
+    assert 0 < len(drawn) < 50
+    assert {n for _, n in drawn} == {40}
+    more = _rows(engine, "SELECT DISTINCT k FROM s SAMPLE 60 PERCENT BY k")
+    assert {k for k, _ in drawn} < {k for (k,) in more}
+    both = "FROM s a SAMPLE 30 PERCENT BY k JOIN s b SAMPLE 30 PERCENT BY b.k ON a.k = b.k"
+    assert _rows(engine, f"SELECT COUNT(*) {both}") == [(len(drawn) * 1600,)]
+
+
+def test_a_registered_query_draws_what_a_question_does() -> None:
+    engine = _filled()
+    text = "SELECT SUM(x) AS total, COUNT(*) AS n FROM s [RANGE 1 s] SAMPLE 25 PERCENT"
+    engine.execute(f"CREATE QUERY q AS {text}; CREATE QUERY p AS {text} EVERY 500 ms")
+    engine.ingest("s", [(k, x, t + 2_000_000) for k, x, t in ROWS])
+    engine.heartbeat("s", 4_000_000)
+    asked = _rows(engine, text)
+    assert asked == _rows(engine, "SELECT * FROM q") == _rows(engine, "SELECT * FROM p")
+    assert 150 < asked[0][1] < 350  # type: ignore[operator]
+
+
+def test_a_hundred_percent_are_all_rows() -> None:
+    assert _rows(_filled(), "SELECT COUNT(*) FROM s SAMPLE 100 PERCENT BY k") == [(2000,)]
+
+
+@pytest.mark.parametrize("share", ["0", "100.01", "1000"])
+def test_a_share_that_is_none(share: str) -> None:
+    with pytest.raises(QueryError, match=f"DS367.*SAMPLE {share} PERCENT"):
+        _filled().execute(f"SELECT * FROM s SAMPLE {share} PERCENT")
+
+
+def test_rows_that_nothing_tells_apart() -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM clicks (page STRING) RETAIN 1 h")
+    with pytest.raises(QueryError, match=r"DS367.*equal in all columns"):
+        engine.execute("SELECT * FROM clicks SAMPLE 5 PERCENT")
+    engine.execute("SELECT * FROM clicks SAMPLE 5 PERCENT BY page")
+
+
+def test_what_was_said_is_shown_and_renamed() -> None:
+    engine = _filled()
+    sample = "a SAMPLE 2.50 PERCENT BY (a.k, x)"
+    engine.execute(f"CREATE QUERY q AS SELECT x FROM s [RANGE 1 s] {sample}")
+    engine.execute("ALTER STREAM s RENAME COLUMN k TO key; ALTER STREAM s RENAME TO samples")
+    (shown,) = engine.execute("SHOW CREATE QUERY q")
+    assert "FROM samples [RANGE 1 s] AS a SAMPLE 2.50 PERCENT BY (a.key, x)" in str(
+        shown.data.to_pylist()
+    )
+
+
+def test_parameters_and_aliases() -> None:
+    engine = _filled()
+    (answer,) = engine.execute("SELECT COUNT(*) AS n FROM s AS sample SAMPLE ? PERCENT", [50])
+    assert 800 < answer.data["n"][0].as_py() < 1200
+    assert _rows(engine, "SELECT COUNT(*) FROM s AS sample") == [(2000,)]
