@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
+from dsms.aggregates.cards import CARDS
 from dsms.errors import QueryError
 from dsms.operators.group import GroupByOp
 from dsms.operators.pieces import go_on
@@ -259,7 +260,7 @@ def type_of(fn: str, arg: Type | None) -> Type:
     from dsms.sql.functions.aggregate import resolve_aggregate
 
     params = (0.5,) if fn.startswith("quantile") else ()
-    args = () if arg is None else (arg, INT) if fn in ("argmax", "argmin") else (arg,)
+    args = () if arg is None else (arg, INT) if CARDS[fn].forms == ("code", "word") else (arg,)
     return resolve_aggregate(fn, args, params=params).type
 
 

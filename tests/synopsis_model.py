@@ -38,6 +38,9 @@ CALLS = {
     "arguments": [call("argmax", "i", "f"), call("argmin", "s", "s"), call("argmax", "f", "w"),
                   call("argmin", "w", "b")],
     "ends": [call(fn, c) for fn in ("first", "last") for c in "sfwb"],
+    "runs": [*(call(fn, c) for fn in ("longest_rise", "longest_fall") for c in "sfw"),
+             call("rise_start", "i", "f"), call("rise_end", "s", "s"), call("fall_start", "w", "b"),
+             call("fall_end", "f", "i")],
     "distinct": [call(fn, c, distinct=True) for fn, c in (
         ("count", "s"), ("count", "f"), ("count", "w"), ("sum", "f"), ("sum", "i"), ("avg", "w"),
         ("avg", "p"),

@@ -48,6 +48,18 @@ FAMILIES = {
     "last": [call("last", c) for c in ORDERED] + [call("last", "i", filter_="b")],
     "argmax": [call("argmax", "i", c) for c in ORDERED] + [call("argmax", "s", "w", filter_="b")],
     "argmin": [call("argmin", c, "f") for c in ORDERED] + [call("argmin", "s", "s")],
+    "rises": [
+        *(call("longest_rise", c) for c in ORDERED),
+        call("rise_start", "s", "i"),
+        call("rise_end", "i", "s", filter_="b"),
+        call("rise_end", "f", "f"),
+    ],
+    "falls": [
+        call("longest_fall", "f"),
+        call("longest_fall", "i", filter_="b"),
+        call("fall_start", "i", "f"),
+        call("fall_end", "w", "d"),
+    ],
     "median": [call("median", "f"), call("median", "t"), call("median", "f", distinct=True)],
     "quantile": [
         call("quantile", c, params=(p,))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.cards import CARDS
 from dsms.errors import QueryError
 from dsms.oneshot.dialect import DUCKDB, SPARK
 from dsms.oneshot.run import OneShot
@@ -275,12 +276,16 @@ def test_an_aggregate_sees_rows_by_arrival_whatever_the_batches() -> None:
     left = p.window(p.stream(LEFT, x=INT, y=INT), "time", 100)
     rows = {LEFT: [Row(k // 4, k, (k % 5, k)) for k in range(40)]}
     calls = tuple(
-        AggCall(fn, (Col(1, INT), Col(0, INT)) if fn.startswith("arg") else (Col(1, INT),), INT)
-        for fn in ("first", "last", "argmax", "argmin")
+        AggCall(
+            fn,
+            (Col(1, INT), Col(0, INT))[: len(CARDS[fn].forms)],
+            INT,
+        )
+        for fn in ("first", "last", "argmax", "argmin", "rise_end")
     )
     plan = lp.GroupBy(left, (), calls, tuple(Field(c.fn, INT) for c in calls))
     for cut in (1, 7, 40):
-        assert values(run(p.output(plan, "rstream"), rows, {}, 50, cut=cut)) == [(0, 39, 4, 0)]
+        assert values(run(p.output(plan, "rstream"), rows, {}, 50, cut=cut)) == [(0, 39, 4, 0, 4)]
 
 
 def test_one_connection_many_shapes() -> None:

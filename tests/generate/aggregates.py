@@ -27,13 +27,18 @@ PLAIN: dict[Type, tuple[str, ...]] = {
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),
 }  # a table  # fmt: skip
-BY_ARRIVAL = ("FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})")
+BY_ARRIVAL = (
+    "FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})", "RISE_START({t}, {i})",
+    "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
+)  # a table  # fmt: skip
+RUNS = ("LONGEST_RISE({c})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
 
 
 def aggregate(d: Draws, scope: Scope, type_: Type, ordered: bool = True) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
     something."""
-    template = d.pick(PLAIN[type_] + (BY_ARRIVAL if ordered else ()))
+    by_arrival = BY_ARRIVAL + (RUNS if type_ == INT else ())
+    template = d.pick(PLAIN[type_] + (by_arrival if ordered else ()))
     kinds = {"t": type_, "i": INT, "f": FLOAT}
 
     def part(found: re.Match[str]) -> str:

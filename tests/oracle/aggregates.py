@@ -218,6 +218,27 @@ def _bool(fold: Callable[[list[bool]], bool]) -> Callable[[Args, AggCall], Value
     return lambda args, call: fold([a[0] for a in args]) if args else None
 
 
+def _longest(args: Args, sign: int) -> list[tuple[Value, ...]]:
+    """The longest run of rows whose last values do not fall (sign -1: rise), the earliest such."""
+    runs: list[list[tuple[Value, ...]]] = []
+    for row in args:
+        if row[-1] is None:
+            continue
+        if runs and sign * compare(row[-1], runs[-1][-1][-1]) >= 0:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return max(runs, key=len, default=[])
+
+
+def _run(sign: int, answer: Callable[[Args], Value]) -> Callable[[Args, AggCall], Value]:
+    def find(args: Args, call: AggCall) -> Value:
+        run = _longest(args, sign)
+        return answer(run) if run else None
+
+    return find
+
+
 _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "count": _count,
     "sum": _sum,
@@ -236,6 +257,12 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "last": _last,
     "argmax": _arg(1),
     "argmin": _arg(-1),
+    "longest_rise": _run(1, len),
+    "longest_fall": _run(-1, len),
+    "rise_start": _run(1, lambda run: run[0][0]),
+    "rise_end": _run(1, lambda run: run[-1][0]),
+    "fall_start": _run(-1, lambda run: run[0][0]),
+    "fall_end": _run(-1, lambda run: run[-1][0]),
     "topk": _topk,
     "bool_and": _bool(all),
     "bool_or": _bool(any),
