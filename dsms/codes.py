@@ -131,6 +131,7 @@ CODES: dict[str, str] = {
     "DS423": "a file that could not be looked at",
     "DS424": "a copy of a data directory that can't be made there",
     "DS425": "a data directory whose state can't be written down anew",
+    "DS426": "a folder of files that is not there",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

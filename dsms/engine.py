@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, Column, Done, Result, Rows, Subscription
@@ -25,6 +26,7 @@ from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, UsageError
+from dsms.file_folders import Files, Folders
 from dsms.hosting import Hosting
 from dsms.listening import telling
 from dsms.rights import Rights
@@ -52,9 +54,11 @@ class Engine(Hosting):
     data      folder in which everything survives: declarations, tables, windows, answers; None: in
               memory only
     settings  limits and defaults
-    files     how files are used (tests let them fail); None: as the operating system does
+    disk      how files are used (tests let them fail); None: as the operating system does
     state_key what the data folder is encrypted with: 32 random bytes or more (`dsms.state_key`
               reads a file of them); None: it is not
+    files     folders below which CREATE ... LIKE FILE may look at files (DS422 elsewhere, DS426 for
+              one that is not there); None: it reads none, unless `settings` say how
 
     What was there goes on where it was (see `dsms.recovering`); `recovered` says how.
     """
@@ -63,11 +67,15 @@ class Engine(Hosting):
         self,
         data: str | None = None,
         settings: Settings | None = None,
-        files: Any = None,
+        disk: Any = None,
         state_key: bytes | None = None,
+        files: Folders | None = None,
     ) -> None:
         super().__init__()
-        self.runtime = Runtime(settings or Settings())
+        settings = settings or Settings()
+        if files is not None:
+            settings = replace(settings, files=Files(files).checked())
+        self.runtime = Runtime(settings)
         self.now: int | None = None
         self.writers = Writers()
         self.turns = Turns()
@@ -76,7 +84,7 @@ class Engine(Hosting):
         if data is not None:
             from dsms.recovering.opening import open_data
 
-            self.saver = open_data(self, data, files, state_key)
+            self.saver = open_data(self, data, disk, state_key)
 
     # -- statements --------------------------------------------------------------------------------
 

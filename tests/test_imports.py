@@ -90,6 +90,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths", SCALARS}
     | TYPES | CARDS,
     "dsms.file_texts": {"dsms.errors"},  # statements that name files
+    # looking at files that statements name
+    "dsms.file_folders": {"dsms.errors", "dsms.api"},
     "dsms.secret_texts": set(),  # what shells and logs show of statements
     "dsms.api": {"dsms.errors", "dsms.tabular"} | SQL,
     "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
@@ -126,7 +128,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.hosting": WORK  # for a server
     | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK
-    | {"dsms.hosting", "dsms.listening", "dsms.commands", "dsms.recovering", "dsms.tabular"},
+    | {"dsms.hosting", "dsms.listening", "dsms.file_folders", "dsms.commands"}
+    | {"dsms.recovering", "dsms.tabular"},
     "dsms.testing": WORK
     | {"dsms.engine", "dsms.forms", SCALARS, "dsms.lengths", "dsms.tabular"},  # of users' queries
     "dsms.kernel_folder": set(),
@@ -137,7 +140,7 @@ ALLOWED: dict[str, set[str]] = {
     # The server uses the engine and what crosses its border (data in, errors and types out), no
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
-                    "dsms.frames", "dsms.lengths", "dsms.sizes",
+                    "dsms.frames", "dsms.lengths", "dsms.sizes", "dsms.file_folders",
                     "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
                     "dsms.forms", "dsms.untrusted", "dsms.tabular",

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.sql.parser import parse
-from dsms_client.files.infer import RESERVED, flags, infer, quoted
+from dsms_client.files.infer import RESERVED, infer, quoted
 from dsms_client.files.open import read
 from dsms_client.files.options import Options
+from dsms_client.files.said import flags
 from dsms_client.files.source import FileSource
 from tests.effort import examples
 from tests.pages.text import ROOT

@@ -96,26 +96,27 @@ def slices(
                 cancel.check()
             with _hidden(piece.text):
                 piece, looked = yield from like_file.plain(engine.runtime, piece, cancel, user)
-                parsed = yield from _told(piece, cancel, caller, values)
-                if not isinstance(parsed, ast.SelectStatement):
-                    yield from _whole(engine, cancel)
-                yield from _arrived(engine.runtime, parsed, cancel)
-                sql = piece.text if values is None else to_sql(parsed)
-                statement = _begun(engine, parsed, sql, priority, cancel, caller, user)
-                try:
-                    if statement.ready:
-                        yield statement
-                    while True:
-                        if not (
-                            isinstance(statement, select.Selection | PointRead)
-                            and statement.reads_rows
-                        ):
-                            yield from _whole(engine, cancel)
-                        if statement.step():
-                            break
-                        yield statement
-                finally:
-                    statement.close()
+                with like_file.as_typed(looked):
+                    parsed = yield from _told(piece, cancel, caller, values)
+                    if not isinstance(parsed, ast.SelectStatement):
+                        yield from _whole(engine, cancel)
+                    yield from _arrived(engine.runtime, parsed, cancel)
+                    sql = piece.text if values is None else to_sql(parsed)
+                    statement = _begun(engine, parsed, sql, priority, cancel, caller, user)
+                    try:
+                        if statement.ready:
+                            yield statement
+                        while True:
+                            if not (
+                                isinstance(statement, select.Selection | PointRead)
+                                and statement.reads_rows
+                            ):
+                                yield from _whole(engine, cancel)
+                            if statement.step():
+                                break
+                            yield statement
+                    finally:
+                        statement.close()
             assert statement.result is not None
             statement.result = like_file.told(statement.result, looked)
             results.append(statement.result)

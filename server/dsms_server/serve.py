@@ -161,8 +161,8 @@ def make_engine(
     `spark` is called when archives are to be updated; None: they are not."""
     from dsms import state_key
     from dsms.engine import Engine
+    from dsms.file_folders import Files
     from dsms.settings import Settings
-    from dsms_server.files import Files
     from dsms_server.quotas import parse
 
     limits: dict[str, Any] = {

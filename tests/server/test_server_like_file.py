@@ -13,12 +13,12 @@ import pytest
 from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
+from dsms.file_folders import LOOK, Files
 from dsms.file_texts import is_like_file, like_file
 from dsms.settings import Settings
 from dsms_client.files.like import declared
 from dsms_client.shell.runner import Runner
 from dsms_client.sync import connect
-from dsms_server.files import LOOK, Files
 
 CSV = "k,at,v\n1,2020-01-01 00:00:00,0.5\n2,2020-01-01 00:00:10,1\n"
 STREAM = "CREATE STREAM s (\n    k INT,\n    at TIMESTAMP,\n    v FLOAT) TIMESTAMP BY at"
@@ -99,7 +99,9 @@ def test_an_engine_runs_the_plain_statement_and_tells_it(engine):
     assert table.message == (
         "table t created\nCREATE TABLE t (\n    x INT,\n    y TIMESTAMP,\n    PRIMARY KEY (x));"
     )
-    assert "rows of the file are loaded with --delimiter ';'" in table.warnings
+    assert table.warnings[-1] == (
+        "rows of the file are loaded by COPY t FROM 'b.txt' WITH (delimiter = ';')"
+    )
 
 
 def test_what_is_wrong_is_told_and_changes_nothing(engine, folder):
@@ -158,3 +160,75 @@ def test_the_shell_looks_at_files_that_are_beside_it(serve, folder, monkeypatch)
 def test_the_statement_is_what_load_create_says(folder):
     made = declared(like_file(f"CREATE STREAM s LIKE FILE '{folder / 'a.csv'}'"))
     assert made.statement == STREAM
+
+
+WRONG = (  # what is typed, the code, and where the error points to
+    ("'a.csv' (TIMESTAMP BY at)\n  SLACK 1 S RETANE 1 DAY", "DS101", "RETANE"),
+    ("'a.csv' SLACK 1 S INDEX BY (zz)", "DS201", "zz"),
+    ("'a.csv' (TIMESTAMP BY nope)", "DS533", "nope"),
+    ("'a.csv' TIMESTAMP BY nope", "DS533", "nope"),
+    ("'a.csv' (null = 'x', delimeter = ';')", "DS214", "delimeter"),
+    ("'a.csv' (null = 'x',  delimiter = ';;')", "DS215", "delimiter"),
+    ("'a.csv' (null = 'x', delimiter ';')", "DS101", "delimiter"),
+    ("'a.csv' (map = 'x=nope')", "DS532", "'a.csv'"),
+    ("'none.csv' SLACK 1 S", "DS422", "'none.csv'"),
+    ("'a.csv' (PRIMARY KEY (v))", "DS101", "v)"),
+)
+
+
+@pytest.mark.parametrize(("like", "code", "where"), WRONG)
+def test_errors_point_to_what_was_typed(engine, like, code, where):
+    text = f"SHOW STREAMS; /* more */\n   CREATE STREAM -- a comment\n    s LIKE FILE {like}"
+    _points(lambda: engine.execute(text), text, code, where)
+
+
+def test_errors_of_keys_and_names_point_to_them(engine):
+    engine.execute("CREATE STREAM s (a INT)")
+    for text, code, where in (
+        ("CREATE STREAM  s LIKE FILE 'a.csv'", "DS213", "s LIKE"),
+        ("CREATE STREAM select LIKE FILE 'a.csv'", "DS101", "select"),
+        ("CREATE TABLE t LIKE FILE 'a.csv' (null = 'x', PRIMARY KEY (k,  nope))", "DS201", "nope"),
+        ("CREATE TABLE t LIKE FILE 'a.csv' (PRIMARY KEY (k)) SLACK 1 S", "DS101", "SLACK"),
+    ):
+        _points(lambda text=text: engine.execute(text), text, code, where)
+
+
+def _points(run, text, code, where):
+    with pytest.raises(DsmsError) as raised:
+        run()
+    problem = raised.value
+    assert problem.code == code
+    assert text.splitlines()[problem.line - 1][problem.column - 1 :].startswith(where)
+
+
+@pytest.mark.parametrize(("like", "code", "where"), [w for w in WRONG if w[1] != "DS422"])
+def test_the_shell_points_there_too(serve, folder, monkeypatch, like, code, where):
+    server, err = serve(Engine()), io.StringIO()
+    monkeypatch.chdir(folder)
+    runner = Runner(lambda line: connect(port=server.port, data="rows"), "table", err, err)
+    with runner.client:
+        assert not runner.script(f"\n  CREATE STREAM s LIKE FILE {like};")
+    first, line, caret, *_ = err.getvalue().splitlines()
+    assert code in first and line[caret.index("^") :].startswith(where)
+
+
+def test_hints_name_options_of_statements(engine, folder):
+    (folder / "n.csv").write_text("n,v\n5,x\n")
+    (folder / "latin.csv").write_bytes("k,v\n1,München\n".encode("latin-1"))
+    for like, hint in (
+        ("'n.csv' (TIMESTAMP BY n)", "time_format = 'format', time_unit = s"),
+        ("'latin.csv'", "encoding = 'latin-1', cp1252"),
+    ):
+        with pytest.raises(UsageError) as raised:
+            engine.execute(f"CREATE STREAM s LIKE FILE {like}")
+        assert hint in raised.value.hint and "--" not in str(raised.value)
+
+
+def test_an_engine_of_ones_own_is_given_folders(folder):
+    for files in (folder, str(folder), [folder]):
+        (done,) = Engine(files=files).execute("CREATE STREAM s LIKE FILE 'a.csv'")
+        assert done.message == f"stream s created\n{STREAM};"
+    with pytest.raises(UsageError, match="DS422"):
+        Engine(files=folder).execute("CREATE STREAM s LIKE FILE '../secret.csv'")
+    with pytest.raises(UsageError, match="DS426"):
+        Engine(files=[folder / "none"])

@@ -52,17 +52,25 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dsms.errors import UsageError
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
-from dsms_client.files.options import KINDS, Options, delimiter_of, encoding_of
+from dsms_client.files.options import (
+    KINDS,
+    Options,
+    delimiter_of,
+    encoding_of,
+    names_of,
+    pair_of,
+)
 from dsms_client.files.send import LoadJob
 from dsms_client.files.several import expand
 
 # seconds for which a load waits for a server that is gone; at a terminal as long as people like
 RECONNECT = 300.0
+T = TypeVar("T")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +128,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         type=_pair,
         metavar="COLUMN=NAME",
         help="this column of the stream is called NAME in the file, or is made of several: "
-        "t=date+time (may be repeated)",
+        "t=date+time (may be repeated); columns without a name are column0, column1, ... by place",
     )
     add("--end", action="store_true", help="nothing follows: end the stream")
     add("--no-end", action="store_true", help=argparse.SUPPRESS)  # what is so unless --end
@@ -143,6 +151,7 @@ def _add_forms(group: Any) -> None:
     add = group.add_argument
     add("--format", choices=KINDS, help="default: by its name, or how it begins")
     add("--delimiter", type=_character, help="CSV: default a comma, a tab for .tsv")
+    add("--header", action="store_true", help="CSV, --create: names come first, whatever they are")
     add("--no-header", action="store_true", help="CSV: no line of names; columns are the stream's")
     add("--names", type=_names, metavar="A,B,...", help="CSV: no line of names but these")
     add("--comment", metavar="TEXT", default="", help="CSV: lines that begin so are left out")
@@ -187,6 +196,7 @@ def options_of(args: argparse.Namespace) -> Options:
         zone=args.time_zone,
         pattern=args.pattern,
         skip=args.comment,
+        header=args.header,
     )
 
 
@@ -232,7 +242,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("DS530", "only files of text grow line by line", hint="leave out --follow")
     if args.follow and "-" in args.files:
         raise UsageError("DS530", "standard input is read to its end anyway: leave out --follow")
-    from dsms_client.files.create import inferred_job, show
+    from dsms_client.files.create import as_said, inferred_job, show
 
     statement = None
     if args.create is not None:
@@ -248,7 +258,7 @@ def run(args: argparse.Namespace) -> int:
     }
     jobs = jobs_of(args, **more)
     if args.create is not None:
-        jobs[0], inferred = inferred_job(jobs[0], args.timestamp)
+        jobs[0], inferred = inferred_job(jobs[0], args.timestamp, args.clauses)
         statement = inferred.statement(args.create, args.clauses)
         show(inferred, statement, args.dry_run, args.quiet)
         if args.dry_run:
@@ -260,7 +270,8 @@ def run(args: argparse.Namespace) -> int:
         from dsms_client.files.send import load
 
         if statement is not None:
-            await client.execute(statement)
+            with as_said(statement, args.create, args.clauses):
+                await client.execute(statement)
         return all([(await load(client, job, reporter)).clean for job in jobs])
 
     return OK if asyncio.run(with_client(args, work)) else FAILED
@@ -299,17 +310,11 @@ async def with_client(
 
 
 def _pair(text: str) -> tuple[str, str]:
-    column, equals, name = text.partition("=")
-    if not (column and equals and name):
-        raise argparse.ArgumentTypeError(f"{text} is not of the form column=name")
-    return column, name
+    return _read(pair_of, text)
 
 
 def _character(text: str) -> str:
-    try:
-        return delimiter_of(text)
-    except UsageError as problem:
-        raise argparse.ArgumentTypeError(problem.message) from None
+    return _read(delimiter_of, text)
 
 
 def _count(text: str) -> int:
@@ -325,34 +330,29 @@ def _number(text: str) -> int:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"{text}: a name is missing between commas")
-    return names
+    return _read(names_of, text)
 
 
 def _encoding(text: str) -> str:
-    try:
-        return encoding_of(text)
-    except UsageError as problem:
-        raise argparse.ArgumentTypeError(problem.message) from None
+    return _read(encoding_of, text)
 
 
 def _time_format(text: str) -> str:
     from dsms_client.files.times import compiled
 
-    try:
-        compiled(text)
-    except UsageError as problem:
-        raise argparse.ArgumentTypeError(problem.message) from None
+    _read(compiled, text)
     return text
 
 
 def _zone(text: str) -> str:
     from dsms_client.files.times import check_zone
 
+    _read(check_zone, text)
+    return text
+
+
+def _read(reader: Callable[[str], T], text: str) -> T:
     try:
-        check_zone(text)
+        return reader(text)
     except UsageError as problem:
         raise argparse.ArgumentTypeError(problem.message) from None
-    return text

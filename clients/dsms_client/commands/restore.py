@@ -79,10 +79,11 @@ def restore(client: Client, statements: list[Statement], folder: Path) -> int:
 def _copied(client: Client, text: str, folder: Path) -> int:
     """COPY: how many rows were taken.  Raises DS530 where some were not."""
     from dsms_client.files.report import Reporter
+    from dsms_client.files.said import in_sql
 
     copy = copying.read(text)
     copy = replace(copy, path=str(folder / copy.path))
-    with Reporter(None, quiet=True) as reporter:
+    with Reporter(None, quiet=True, words=in_sql) as reporter:
         outcome = client.work(lambda one: copying.run(one, copy, reporter))
     if not outcome.clean or outcome.report.late:
         raise UsageError("DS530", f"not all rows of {copy.path} were taken")

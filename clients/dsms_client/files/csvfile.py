@@ -27,6 +27,7 @@ from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import (
+    NO_TEXT,
     Column,
     Mapping,
     Piece,
@@ -267,7 +268,7 @@ class _Reader:
         for name, column in columns.items():
             texts[name], wrong = _decoded(column)
             for at in wrong:
-                bad.setdefault(at, f"{name}: not UTF-8 text: {column[at].as_py()[:100]!r}")
+                bad.setdefault(at, f"{name}: {NO_TEXT}: {column[at].as_py()[:100]!r}")
         if bad:
             rejects = rejects + [
                 Reject(int(lines[at]), why, _raw(list(columns.values()), at))

@@ -57,12 +57,27 @@ def read_header(
         if not names:
             begins = "begins with an empty line" if start else "is empty"
             raise UsageError(
-                "DS530", f"{source.name} {begins}, it should begin with a line of column names"
+                "DS530",
+                f"{source.name} {begins}, it should begin with a line of column names",
+                hint="a file without one needs --no-header, or --names",
             )
-        return Header(names, skipped + lines, start[size:])
+        return Header(named(names, columns), skipped + lines, start[size:])
     given = list(options.names or columns)
-    more = [f"column{i}" for i in range(len(given) + 1, len(names) + 1)]
-    return Header((given + more)[: max(len(names), 1)], skipped, start)
+    more = [""] * (len(names) - len(given))
+    return Header(named((given + more)[: max(len(names), 1)], columns), skipped, start)
+
+
+def named(names: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+    """Columns without a name are column0, column1, ... by their place, as DuckDB calls them, unless
+    the stream has a column (of `known`) that is called so."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        own = name.strip() or name in known
+        free = name if own else f"column{place}"
+        while not own and (free in names or free in found):
+            free = f"{free}_"
+        found.append(free)
+    return found
 
 
 def _first_row(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import tempfile
 from dataclasses import dataclass, field, replace
 
@@ -23,9 +22,9 @@ from dsms_client.files import times
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.infertime import choose_time, joined_day, slack_for
 from dsms_client.files.options import NULLS, Options
-from dsms_client.files.pieces import plain_name
+from dsms_client.files.pieces import NO_TEXT, parts_of, plain_name, texts_of, there
 from dsms_client.files.sample import Sample, sample_of
-from dsms_client.files.source import FileSource
+from dsms_client.files.source import ENCODINGS, FileSource
 from dsms_client.files.text import convert
 
 SAMPLE = 1 << 20  # bytes of the file that are looked at
@@ -38,6 +37,7 @@ RESERVED = frozenset((  # words of the language that are no names unless quoted
     "false", "case", "when", "then", "else", "end", "cast", "with", "create", "istream", "dstream",
     "rstream", "wstream",
 ))  # a table  # fmt: skip
+OPERATION = "_op"  # of a stream with KEY
 _PADDED = r"^[+-]?0[0-9]"
 _WORDS = r"(?i)^(?:true|false|t|f)$"
 
@@ -82,10 +82,15 @@ def quoted(name: str) -> str:
 
 
 def infer(
-    source: FileSource, renamed: dict[str, str] | None = None, time: str | None = None
+    source: FileSource,
+    renamed: dict[str, str] | None = None,
+    time: str | None = None,
+    keyed: bool = False,
+    table: bool = False,
 ) -> Inferred:
     """Look at the file's beginning.  `renamed`: columns of the stream that are called otherwise in
-    the file.  `time`: the column of event time, if it is known.
+    the file.  `time`: the column of event time, if it is known.  `keyed`: the stream has a KEY, so
+    `_op` says what rows do.  A `table` has no time.
 
     Raises DS530 for a file without rows, DS532 for columns of one name, DS533 for a
     column that is not there or holds no times."""
@@ -96,15 +101,16 @@ def infer(
         notes += said
     sample = sample_of(source, options, SAMPLE, ROWS)
     if not sample.texts:
-        raise UsageError("DS530", f"{source.name} has no rows to infer types from")
+        raise _no_rows(source, sample)
     options, said = _with_missing(sample, options)
-    notes += said
-    known = {column: name for name, column in (renamed or {}).items()}
+    notes += [*said, *_rejected(sample)]
+    sample.texts = _made(sample.texts, renamed or {})
+    known = {_in(sample.texts, column): name for name, column in (renamed or {}).items()}
     plain = [known.get(n) or _spelled(n) for n in sample.texts]
     names = dict(zip(sample.texts, unique(plain), strict=True))
     mapped = {names[n]: n for n in names if _needs_map(names[n], n)}
     types = {n: sample.types.get(n) or _type(n, sample.texts[n], options) for n in sample.texts}
-    joined = joined_day(sample.texts, types) if time is None else None
+    joined = joined_day(sample.texts, types) if time is None and not renamed else None
     if joined is not None:
         day, clock, texts = joined
         name = unique([*names.values(), "t"])[-1]
@@ -117,23 +123,68 @@ def infer(
     chosen = choose_time(sample.texts, types, names, options, time)
     options = chosen.options
     types |= chosen.types
-    notes += chosen.notes
+    notes += chosen.notes if not table else chosen.notes[: chosen.column is not None]
     notes += [f"left out: {n}, {why}" for n, why in sample.left_out.items()]
-    slack, said = slack_for(sample.texts, chosen.column, options)
+    time = None if table else chosen.column
+    slack, said = slack_for(sample.texts, time, options)
     columns = tuple((names[n], types[n]) for n in sample.texts)
+    if keyed and any(name.casefold() == OPERATION for name, _ in columns):
+        columns = tuple(column for column in columns if column[0].casefold() != OPERATION)
+        notes.append(f"{OPERATION}: what each row does to the one with its KEY")
+    mapped |= renamed or {}
     return Inferred(
         columns,
-        mapped | (renamed or {}),
-        options,
-        None if chosen.column is None else names[chosen.column],
+        mapped,
+        replace(options, renamed=tuple(mapped.items())),
+        None if time is None else names[time],
         slack,
         (*notes, *said),
         _first_rows(sample),
     )
 
 
+def _made(texts: dict[str, pa.Array], renamed: dict[str, str]) -> dict[str, pa.Array]:
+    """With the columns that are made of several of the file, in the place of the first of them.
+    Raises DS532 for columns that the file does not have."""
+    for whole in renamed.values():
+        parts = [there(part, list(texts)) for part in parts_of(whole, list(texts))]
+        if len(parts) > 1:
+            joined = texts_of(texts, parts, 0)
+            texts = {
+                whole if name == parts[0] else name: joined if name == parts[0] else column
+                for name, column in texts.items()
+                if name not in parts[1:]
+            }
+    return texts
+
+
+def _in(texts: dict[str, pa.Array], column: str) -> str:
+    return column if column in texts else there(column, list(texts))
+
+
+def _no_rows(source: FileSource, sample: Sample) -> UsageError:
+    what = f"{source.name} has no rows to infer types from"
+    if not sample.rejects:
+        return UsageError("DS530", what)
+    first = sample.rejects[0]
+    hint = ENCODINGS if NO_TEXT in first.reason else None
+    return UsageError("DS530", f"{what}: line {first.line}: {first.reason}", hint=hint)
+
+
+def _rejected(sample: Sample) -> list[str]:
+    """What of the sample is no row."""
+    if not (rejects := sample.rejects):
+        return []
+    many, first = len(rejects), rejects[0]
+    said = f"{many:,} line{'s are no rows' if many > 1 else ' is no row'} of the sample: line "
+    hint = f" ({ENCODINGS})" if NO_TEXT in first.reason else ""
+    return [f"{said}{first.line}: {first.reason}{hint}"]
+
+
 def _spelled(column: str) -> str:
     """A name that needs no quotes, if it can be."""
+    if re.fullmatch(r"[^\W\d]\w*", column):
+        return column
     name = re.sub(r"\W+", "_", column.strip()).strip("_") or "column"
     return f"_{name}" if name[0].isdigit() else name
 
@@ -155,6 +206,8 @@ def _dialect(source: FileSource, options: Options) -> tuple[Options, list[str]]:
     source.judge(head[:8])
     delimiter = options.delimiter or ("\t" if source.kind == "tsv" else None)
     header = options.names is None
+    if options.names == ():
+        options = replace(options, names=_numbered(head, delimiter or delimiter_of(head)))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "sample.csv")
         with open(path, "wb") as file:
@@ -180,6 +233,8 @@ def _dialect(source: FileSource, options: Options) -> tuple[Options, list[str]]:
 
 def _names_first(head: bytes, delimiter: str, sniffed: bool, options: Options) -> bool:
     """Whether the first line is one of names: none of them is a number or a time."""
+    if options.header:
+        return True
     first = head.partition(b"\n")[0].decode(errors="replace").strip().split(delimiter)
     texts = pa.array([cell.strip('"') for cell in first], pa.string())
     values = [
@@ -187,7 +242,8 @@ def _names_first(head: bytes, delimiter: str, sniffed: bool, options: Options) -
         for kind in ("FLOAT", "TIMESTAMP")
         if len(convert(texts, kind, options)[1]) < len(texts) - texts.null_count
     ]
-    return not values and (sniffed or all(first))
+    # the row names of pandas and R have no name, nor has what stands behind a last delimiter
+    return not values and (sniffed or (all(first[1:-1]) and any(first)))
 
 
 def _numbered(head: bytes, delimiter: str) -> tuple[str, ...]:
@@ -237,22 +293,3 @@ def _type(name: str, texts: pa.Array, options: Options) -> str:
     if not len(convert(there, "TIMESTAMP", plain)[1]) or len(times.guess(there)) == 1:
         return "TIMESTAMP"
     return "STRING"
-
-
-def flags(options: Options) -> str:
-    """The options of `dsms load` that say the same."""
-    said: list[str] = []
-    for flag, value in (
-        ("--delimiter", options.delimiter if options.delimiter not in (None, ",", "\t") else None),
-        ("--names", ",".join(options.names) if options.names else None),
-        ("--time-unit", options.unit),
-        ("--decimal", options.decimal if options.decimal != "." else None),
-        ("--time-zone", options.zone),
-    ):
-        if value:
-            said += [flag, shlex.quote(value)]
-    for form in options.time_formats:
-        said += ["--time-format", shlex.quote(form)]
-    for null in options.nulls or ():
-        said += ["--null", shlex.quote(null)]
-    return " ".join(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,8 +51,12 @@ def joined_day(
     for day, clock in itertools.pairwise(columns):
         if types[day] != "TIMESTAMP" or types[clock] != "STRING":
             continue
-        there = pc.match_substring_regex(texts[clock], _CLOCK).fill_null(False)
-        if pc.all(there).as_py() and not pc.any(pc.match_substring(texts[day], ":")).as_py():
+        there = pc.match_substring_regex(texts[clock].drop_null(), _CLOCK)
+        if (
+            len(there)
+            and pc.all(there).as_py()
+            and not pc.any(pc.match_substring(texts[day], ":")).as_py()
+        ):
             both = pc.binary_join_element_wise(texts[day], texts[clock], " ")
             if len(both.drop_null()) and not len(convert(both, "TIMESTAMP")[1]):
                 return day, clock, both
@@ -67,30 +72,49 @@ def choose_time(
 ) -> Chosen:
     """Raises DS533 for a column that is not there, or has no times."""
     found: dict[str, tuple[Options, str]] = {}
-    for name, column in texts.items():
-        if column.null_count:
-            if asked is not None and asked.casefold() in (name.casefold(), names[name].casefold()):
-                raise UsageError("DS533", f"{name} is missing in some rows: it can't be their time")
-            continue
-        how = _how(name, column, types[name], options, asked is not None)
+    for name, values in texts.items():
+        how = _how(name, values, types[name], options, asked is not None)
         if how is not None:
             found[name] = how
-    column = _asked(asked, texts, names, found) if asked is not None else _likeliest(found)
+    gaps = {name: texts[name].null_count for name in found if texts[name].null_count}
+    if asked is not None:
+        column: str | None = _asked(asked, texts, names, found)
+    else:
+        column = _likeliest([name for name in found if name not in gaps])
     if column is None:
         said = "no column of times was found: rows are stamped as they arrive (--timestamp COLUMN)"
-        return Chosen(None, {}, options, (said,))
+        if (likeliest := _likeliest(list(gaps))) is not None:
+            said = (
+                f"no time: {names[likeliest]} would be, but {_missing(gaps, likeliest, texts)}; "
+                f"rows are stamped as they arrive (--timestamp {names[likeliest]} takes it all the "
+                "same, and rows without it are refused and counted)"
+            )
+        return Chosen(None, {}, _with_forms(options, texts, types, None), (said,))
     read, why = found[column]
     notes = [f"time: {names[column]}, {why}"]
+    if column in gaps:
+        gap = _missing(gaps, column, texts)
+        notes.append(f"{names[column]}: {gap}; such rows are refused and counted")
     others = [names[n] for n in found if n != column and types[n] == "TIMESTAMP"]
     if others:
         notes.append(f"times, too: {', '.join(others)} (--timestamp COLUMN takes another)")
-    changed = {column: "TIMESTAMP"}
-    formats = list(read.time_formats)
+    kept = _with_forms(read, texts, types, column)
+    return Chosen(column, {column: "TIMESTAMP"}, kept, tuple(notes))
+
+
+def _missing(gaps: dict[str, int], name: str, texts: dict[str, pa.Array]) -> str:
+    return f"it is missing in {gaps[name]:,} of {len(texts[name]):,} rows of the sample"
+
+
+def _with_forms(
+    options: Options, texts: dict[str, pa.Array], types: dict[str, str], column: str | None
+) -> Options:
+    """With the formats of all other columns of times."""
+    formats = list(options.time_formats)
     for name in texts:
         if types[name] == "TIMESTAMP" and name != column:
             formats += [f for f in times.guess(texts[name]) if f not in formats]
-    kept = replace(read, time_formats=tuple(formats))
-    return Chosen(column, changed, kept, tuple(notes))
+    return replace(options, time_formats=tuple(formats))
 
 
 def _asked(
@@ -102,9 +126,11 @@ def _asked(
     for name in texts:
         if asked.casefold() in (name.casefold(), names[name].casefold()):
             if name not in found:
+                there = texts[name].drop_null()
+                example = repr(there[0].as_py()) if len(there) else "it is empty"
                 raise UsageError(
                     "DS533",
-                    f"column {name} has no times that are known: {texts[name][0].as_py()!r}",
+                    f"column {name} has no times that are known: {example}",
                     hint="say how they are written: --time-format FORMAT, --time-unit s",
                 )
             return name
@@ -117,6 +143,9 @@ def _how(
     name: str, column: pa.Array, sql: str, options: Options, any_name: bool
 ) -> tuple[Options, str] | None:
     """How the values are times, and why one thinks so; None if they are none."""
+    column = column.drop_null()
+    if not len(column):
+        return None
     if sql == "TIMESTAMP":
         if not len(convert(column, "TIMESTAMP", options)[1]):
             return options, "which holds times"
@@ -161,7 +190,7 @@ def _rank(name: str) -> int:
     return len(NAMES) + (ends[0] if ends else len(ENDINGS))
 
 
-def _likeliest(found: dict[str, tuple[Options, str]]) -> str | None:
+def _likeliest(found: Sequence[str]) -> str | None:
     return min(found, key=_rank, default=None)
 
 

@@ -25,7 +25,7 @@ def first(head: bytes) -> str:
 
 def elements(head: bytes) -> Iterator[str]:
     """The texts of the elements in what a file begins with."""
-    text = head.decode(errors="replace")
+    text = head.decode(errors="surrogateescape")
     at = _start(text)
     while (end := _end(text, at)) is not None:
         yield text[at:end]
@@ -35,7 +35,7 @@ def elements(head: bytes) -> Iterator[str]:
 def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]]:
     """Blocks of lines, and the line of the file in which each object begins.  Raises DS530 where
     there is something else."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     text, line, over, begun = "", 1, False, False
     while not over:
         part = stream.read(size)
@@ -58,7 +58,8 @@ def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]
             at = end
         text = text[at:]
         if objects:
-            yield "\n".join((*objects, "")).encode(errors="replace"), np.array(numbers, np.int64)
+            lines = "\n".join((*objects, "")).encode(errors="surrogateescape")
+            yield lines, np.array(numbers, np.int64)
     if text.strip() not in ("", "]"):
         raise UsageError(
             "DS530",

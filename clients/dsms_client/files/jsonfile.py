@@ -22,9 +22,18 @@ from dsms.errors import UsageError
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
-from dsms_client.files.jsonvalue import Number, Pairs, fits, kind_of, shown, text_of
+from dsms_client.files.jsonvalue import (
+    Number,
+    Pairs,
+    fits,
+    is_unicode,
+    kind_of,
+    shown,
+    text_of,
+)
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import (
+    NO_TEXT,
     Column,
     Mapping,
     Piece,
@@ -272,7 +281,7 @@ class _Reader:
         """Whether the lines in these places are rows as their text says."""
         lines = block.split(b"\n")
         try:
-            rows = [self._row(lines[i].decode(errors="replace")) for i in places]
+            rows = [self._row(lines[i].decode(errors="surrogateescape")) for i in places]
         except ValueError:
             return False
         return not self._typed(rows)[0]
@@ -296,18 +305,18 @@ class _Reader:
         texts: list[str] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(block.splitlines(), first):
-            text = raw.decode(errors="replace")
+            text = raw.decode(errors="surrogateescape")
             if not text.strip():
                 continue
             try:
                 rows.append(self._row(text))
             except ValueError as problem:
-                rejects.append(Reject(number, str(problem), text))
+                rejects.append(_reject(number, str(problem), text))
                 continue
             lines.append(number)
             texts.append(text)
         bad, arrays = self._typed(rows)
-        rejects += [Reject(lines[i], why, texts[i]) for i, why in bad.items()]
+        rejects += [_reject(lines[i], why, texts[i]) for i, why in bad.items()]
         good = np.setdiff1d(np.arange(len(rows)), list(bad))
         batch = pa.RecordBatch.from_arrays(
             [a.take(pa.array(good)) for a in arrays], [n for n, _ in self._columns]
@@ -375,6 +384,14 @@ class _Reader:
             names = " or ".join(self._wanted[place] for place in places)
             raise ValueError(f"the key {json.dumps(key)} could be {names}")
         return places[0] if places else None
+
+
+def _reject(line: int, why: str, text: str) -> Reject:
+    """With the reason that is behind it where bytes of the line are no text."""
+    if not is_unicode(text):
+        raw = text.encode(errors="surrogateescape")
+        why, text = f"{NO_TEXT}: {raw[:100]!r}", raw.decode(errors="replace")
+    return Reject(line, why, text)
 
 
 def _count(block: bytes, key: str) -> int:

@@ -21,14 +21,15 @@ def fits(value: Any, sql: str) -> bool:
         return isinstance(value, bool) and kind == "BOOL"
     if isinstance(value, Number):
         return kind in ("INT", "FLOAT", "DECIMAL", "TIMESTAMP", "INTERVAL")
-    if not isinstance(value, str) or not _is_unicode(value):
+    if not isinstance(value, str) or not is_unicode(value):
         return False
     if kind == "FLOAT":
         return value in ("NaN", "Infinity", "-Infinity")
     return kind != "INT"
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether no character is half of one, as bytes that are no text are read."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 

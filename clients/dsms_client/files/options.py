@@ -21,7 +21,8 @@ class Options:
     `names` are those of the columns of a file without a line of names (an empty tuple: they are
     the stream's, by position).  `unit` is that of numbers that are instants, `time_formats` are
     tried in turn before the usual forms, `zone` is that of times that say none.  `pattern` is a
-    regular expression (RE2) whose named groups are the columns of each line.
+    regular expression (RE2) whose named groups are the columns of each line.  `renamed`: columns of
+    the stream, and what they are called in the file.
     """
 
     kind: str | None = None
@@ -36,6 +37,8 @@ class Options:
     pattern: str | None = None
     quoted: bool = True  # CSV: values may stand in quotes
     skip: str = field(default="")  # CSV: lines that begin so are none
+    header: bool = False  # CSV: the first line has names, whatever it looks like
+    renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def null_texts(self) -> tuple[str, ...]:
@@ -49,6 +52,22 @@ def delimiter_of(text: str) -> str:
         message = "a delimiter is one ASCII character, and no quote or line end"
         raise UsageError("DS215", message)
     return text
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Names between commas.  Raises DS215."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError("DS215", f"{text}: a name is missing between commas")
+    return names
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """``column=name``, where no name is the column that has none.  Raises DS215."""
+    column, equals, name = text.partition("=")
+    if not (column.strip() and equals):
+        raise UsageError("DS215", f"{text} is not of the form column=name")
+    return column.strip(), name.strip()
 
 
 def encoding_of(text: str) -> str:

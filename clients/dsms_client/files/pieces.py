@@ -16,6 +16,7 @@ from dsms_client.files.options import Options
 from dsms_client.files.text import convert, reason
 
 Column = tuple[str, str]  # name and SQL type
+NO_TEXT = "not UTF-8 text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def map_columns(
     for name, _ in columns:
         asked = wanted.pop(name.casefold(), None)
         if asked is not None:
-            source.append(tuple(_there(part, header) for part in parts_of(asked, header)))
+            source.append(tuple(there(part, header) for part in parts_of(asked, header)))
             continue
         taken = {other for other, _ in columns if other != name} | asked_for
         found = _the_one(name, [h for h in header if h not in taken])
@@ -123,7 +124,8 @@ def parts_of(text: str, header: Sequence[str]) -> list[str]:
     return [text] if text in header else [part.strip() for part in text.split("+")]
 
 
-def _there(asked: str, header: Sequence[str]) -> str:
+def there(asked: str, header: Sequence[str]) -> str:
+    """The column of the file that is meant.  Raises DS532."""
     found = _named(asked, header)
     if found is None:
         raise UsageError(

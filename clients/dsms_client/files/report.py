@@ -6,7 +6,7 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
@@ -25,10 +25,12 @@ SHOWN = 20  # rejected lines printed; the rest is counted
 
 
 class Reporter:
-    """Writes to stderr; rejects go to a file if one is named."""
+    """Writes to stderr; rejects go to a file if one is named.  `words`: what is said of options of
+    `dsms load`, in other words."""
 
-    def __init__(self, rejects: str | None, quiet: bool) -> None:
+    def __init__(self, rejects: str | None, quiet: bool, words: Callable[[str], str] = str) -> None:
         self._path = rejects
+        self._words = words
         self._quiet = quiet
         self._file: IO[str] | None = None
         self._writer: Any = None
@@ -131,7 +133,8 @@ class Reporter:
         for bad in rejects:
             self.rejected += 1
             if self._writer is not None:
-                self._writer.writerow((self._cell(bad.line), bad.reason, bad.text))
+                reason = self._words(bad.reason)
+                self._writer.writerow((self._cell(bad.line), reason, bad.text))
             elif self.rejected <= SHOWN:
                 self.say(f"{self.place(bad.line)}: {bad.reason}")
             elif self.rejected == SHOWN + 1:
@@ -168,6 +171,7 @@ class Reporter:
         return self._writer is not None
 
     def say(self, line: str) -> None:
+        line = self._words(line)
         if self._bar is not None:
             self._bar.console.print(prose(line), markup=False, highlight=False)
         else:

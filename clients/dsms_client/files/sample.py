@@ -15,9 +15,10 @@ import pyarrow.types as kinds
 from dsms_client.files import csvfile, json_array, jsonfile, linesfile, nested, zeekfile
 from dsms_client.files.csvfile import one_array
 from dsms_client.files.header import read_header
+from dsms_client.files.jsonvalue import is_unicode
 from dsms_client.files.open import read
 from dsms_client.files.options import BOM, Options
-from dsms_client.files.pieces import check_apart
+from dsms_client.files.pieces import NO_TEXT, Reject, check_apart
 from dsms_client.files.source import FileSource
 from dsms_client.files.text import convert
 
@@ -25,12 +26,14 @@ from dsms_client.files.text import convert
 @dataclass(slots=True)
 class Sample:
     """Columns of the file and their texts; `types` (SQL) of those that are known, `left_out` those
-    that no stream can have.  `guessed`: the texts are CSV's, where NULL is a matter of taste."""
+    that no stream can have.  `guessed`: the texts are CSV's, where NULL is a matter of taste.
+    `rejects`: lines that are no rows."""
 
     texts: dict[str, pa.Array]
     types: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     guessed: bool = False
+    rejects: list[Reject] = field(default_factory=list)
 
 
 class _Beginning(FileSource):
@@ -81,39 +84,48 @@ def sample_of(source: FileSource, options: Options, size: int, rows: int) -> Sam
             )
         names = found.names
     check_apart(names)
-    texts = _texts(begin, names, options, rows)
-    return Sample(texts, types, guessed=source.kind in ("csv", "tsv"))
+    texts, rejects = _texts(begin, names, options, rows)
+    return Sample(texts, types, guessed=source.kind in ("csv", "tsv"), rejects=rejects)
 
 
 def _texts(
     source: FileSource, names: Sequence[str], options: Options, rows: int
-) -> dict[str, pa.Array]:
-    """All columns as text."""
+) -> tuple[dict[str, pa.Array], list[Reject]]:
+    """All columns as text, and the lines that are no rows."""
     columns = [(name, "STRING") for name in names]
     _, pieces = read(source, columns, {name: name for name in names}, options)
-    found = [piece.batch for piece in pieces]
+    found, rejects = [], []
+    for piece in pieces:
+        found.append(piece.batch)
+        rejects += piece.rejects
     if not sum(batch.num_rows for batch in found):
-        return {}
+        return {}, rejects
     table = pa.Table.from_batches(found).slice(0, rows).combine_chunks()
-    return {name: one_array(table.column(name)) for name in names}
+    return {name: one_array(table.column(name)) for name in names}, rejects
 
 
 def _json(source: FileSource, head: bytes, rows: int) -> Sample:
     source.judge(head[:8])
     head = head.removeprefix(BOM).lstrip()
     array = bool(head) and jsonfile.is_array(source.kind, head)
-    lines = json_array.elements(head) if array else iter(head.decode(errors="replace").splitlines())
+    text = head.decode(errors="surrogateescape")
+    lines = json_array.elements(head) if array else iter(text.splitlines())
     objects: list[dict[str, Any]] = []
-    for line in lines:
+    sample = Sample({})
+    for number, line in enumerate(lines, 1):
         if len(objects) == rows:
             break
-        with contextlib.suppress(ValueError, RecursionError):
+        try:
             value = json.loads(line, parse_int=_Number, parse_float=_Number)
             if isinstance(value, dict):
                 json.dumps(value, ensure_ascii=False).encode()  # halves of characters are rejects
                 objects.append(_flat(value, ""))
+        except UnicodeError:
+            what = NO_TEXT if not is_unicode(line) else "half a character"
+            sample.rejects.append(Reject(number, what, ""))
+        except (ValueError, RecursionError):
+            sample.rejects.append(Reject(number, "not JSON", ""))
     names = list(dict.fromkeys(name for one in objects for name in one))
-    sample = Sample({})
     for name in names:
         values = [one.get(name) for one in objects]
         there = [value for value in values if value is not None]

@@ -42,6 +42,7 @@ MARKS = (  # how files begin that are something else than text: bytes, what it i
     (b"\xff\xfe", "text in UTF-16, not UTF-8", "give --encoding utf-16"),
     (b"\xfe\xff", "text in UTF-16, not UTF-8", "give --encoding utf-16"),
 )
+ENCODINGS = "say what it is: --encoding latin-1, cp1252, ..."
 POLL = 0.2  # seconds between two looks at a file that grows
 HEAD = 1 << 16  # bytes of which the kind is judged
 
@@ -141,7 +142,7 @@ class FileSource:
             raise UsageError(
                 "DS530",
                 f"{self.name} is not {encoding} text: {problem}",
-                hint="say what it is: --encoding latin-1, cp1252, ...",
+                hint=ENCODINGS,
             ) from None
 
 

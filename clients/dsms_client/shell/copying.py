@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsms.errors import UsageError
-from dsms.file_texts import NAME, TEXT, options_of, unquoted
+from dsms.errors import DsmsError, UsageError
+from dsms.file_texts import NAME, TEXT, options_of, put, unquoted
 from dsms_client.files.options import Options
-from dsms_client.files.said import with_option
+from dsms_client.files.said import in_statement, with_option
 from dsms_client.protocol import nearest
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Copy:
     upsert: bool = False
     rejects: str | None = None
     max_rejects: int | None = None
+    from_line: int = 0
 
 
 def is_copy(text: str) -> bool:
@@ -49,32 +50,44 @@ def read(text: str) -> Copy:
     if found is None:
         raise UsageError("DS101", "this is no COPY that can be read", hint=FORM)
     copy = Copy(unquoted(found["name"]), unquoted(found["file"]), Options())
-    for name, value in options_of(found["options"] or "", FORM):
-        copy = _with(copy, name, value)
+    begin, end = found.span("options") if found["options"] else (0, 0)
+    for name, value, at in options_of(text, begin, end, FORM):
+        try:
+            copy = _with(copy, name, value)
+        except DsmsError as problem:
+            raise put(problem, text, at) from None
     return copy
 
 
 def _with(copy: Copy, name: str, value: str) -> Copy:
     """With an option of WITH."""
-    if name in ("upsert", "header"):
-        if value.lower() not in ("true", "false"):
-            raise UsageError("DS215", f"{name} takes TRUE or FALSE, not {value}")
-        said = value.lower() == "true"
-        if name == "upsert":
-            return replace(copy, upsert=said)
-        return replace(copy, options=replace(copy.options, names=None if said else ()))
-    if name == "rejects":
-        return replace(copy, rejects=value)
-    if name == "max_rejects":
-        if not value.isdecimal():
-            raise UsageError("DS215", f"max_rejects takes a number of lines, not {value}")
-        return replace(copy, max_rejects=int(value))
-    more = ("upsert", "header", "rejects", "max_rejects")
+    match name:
+        case "upsert":
+            if value.lower() not in ("true", "false"):
+                raise UsageError("DS215", f"{name} takes TRUE or FALSE, not {value}")
+            return replace(copy, upsert=value.lower() == "true")
+        case "rejects":
+            return replace(copy, rejects=value)
+        case "max_rejects" | "from_line":
+            if not value.isdecimal():
+                raise UsageError("DS215", f"{name} takes a number of lines, not {value}")
+            lines = int(value)
+            if name == "from_line":
+                return replace(copy, from_line=lines)
+            return replace(copy, max_rejects=lines)
+    more = ("upsert", "rejects", "max_rejects", "from_line")
     return replace(copy, options=with_option(copy.options, name, value, "COPY", more))
 
 
 async def run(client: AsyncClient, copy: Copy, reporter: Reporter) -> Outcome:
     """Send the file's rows.  Raises DS401, DS440, DS530, DS532 and what the server says."""
+    try:
+        return await _sent(client, copy, reporter)
+    except DsmsError as problem:
+        raise in_statement(problem) from None
+
+
+async def _sent(client: AsyncClient, copy: Copy, reporter: Reporter) -> Outcome:
     from dsms_client.files.send import LoadJob, load, named
 
     names = await client.names()
@@ -86,8 +99,9 @@ async def run(client: AsyncClient, copy: Copy, reporter: Reporter) -> Outcome:
     job: LoadJob = LoadJob(
         (copy.path,),
         copy.name,
-        {},
+        dict(copy.options.renamed),
         copy.options,
+        first=copy.from_line,
         max_rejects=copy.max_rejects,
         table=table,
         upsert=copy.upsert,

@@ -100,20 +100,22 @@ class Runner:
     def _copy(self, text: str) -> bool:
         """COPY: True if all rows were taken."""
         from dsms_client.files.report import Reporter
+        from dsms_client.files.said import in_sql
 
         copy = copying.read(text)
-        with Reporter(copy.rejects, quiet=False) as reporter:
+        with Reporter(copy.rejects, quiet=False, words=in_sql) as reporter:
             return self.client.work(lambda client: copying.run(client, copy, reporter)).clean
 
     def _like_file(self, text: str) -> list[Result]:
         """CREATE ... LIKE FILE: of a file that is here its plain form; else the server looks."""
-        from dsms_client.files.like import declared, told
+        from dsms_client.files.like import as_typed, declared, told
 
         like = like_file(text)
         if not Path(like.path).exists():
             return self.client.execute(text)
         found = declared(like)
-        return [told(result, found) for result in self.client.execute(found.statement)]
+        with as_typed(like, found):
+            return [told(result, found) for result in self.client.execute(found.statement)]
 
     def show(self, result: Result) -> None:
         """Print one result."""

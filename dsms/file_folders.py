@@ -1,4 +1,5 @@
-"""Files that the server may read: those below the folders that `--files` names.
+"""Files that an engine may look at: those below folders that are named (`Engine(files=...)`, `dsms
+serve --files`).
 
 What a path leads to is looked for with all its links followed, and must lie below the folder.  A
 process of its own looks at a file: what a damaged one does to it ends that process alone."""
@@ -9,23 +10,32 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 from dsms.api import Cancel
 from dsms.errors import UsageError
-from dsms_client.protocol import error_from_map
 
+Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
 LOOK = (sys.executable, "-P", "-m", "dsms_client.files.like")  # -P: no modules of the folder
 SECONDS = 120.0  # that a look may take
 TURN = 0.1  # seconds between two questions whether it is still wanted
 
 
 class Files:
-    """`folders` are those of `--files`."""
+    """`folders` are what is named."""
 
-    def __init__(self, folders: Sequence[str], command: Sequence[str] = LOOK) -> None:
+    def __init__(self, folders: Folders, command: Sequence[str] = LOOK) -> None:
+        folders = [folders] if isinstance(folders, str | PathLike) else folders
         self._folders = [Path(folder).resolve() for folder in folders]
         self._command = command
+
+    def checked(self) -> Files:
+        """Itself.  Raises DS426 for a folder that there is not."""
+        for folder in self._folders:
+            if not folder.is_dir():
+                raise UsageError("DS426", f"files: {folder} is no folder")
+        return self
 
     def __call__(self, text: str, path: str, cancel: Cancel | None) -> tuple[str, tuple[str, ...]]:
         """The plain CREATE for a ``CREATE ... LIKE FILE``, and why it is so.  Raises DS422, DS423
@@ -34,7 +44,7 @@ class Files:
         request = json.dumps({"text": text, "path": place})
         answer = _answer(self._command, folder, request, path, cancel)
         if "error" in answer:
-            raise error_from_map(answer["error"])
+            raise UsageError(**answer["error"])
         return answer["statement"], tuple(answer["notes"])
 
     def find(self, path: str) -> tuple[Path, str]:
@@ -50,9 +60,9 @@ class Files:
                 return folder, f"./{place}" if place.startswith("-") else place
         raise UsageError(
             "DS422",
-            f"there is no file {path} below the folders that this server may read",
-            hint="paths are relative to a folder of dsms serve --files DIR, and lead to no place "
-            "outside of it",
+            f"there is no file {path} below the folders that may be read here",
+            hint="paths are relative to a folder of dsms serve --files DIR, or Engine(files=[DIR]) "
+            "in process, and lead to no place outside of it",
         )
 
 
@@ -88,5 +98,5 @@ def _answer(
         raise UsageError(
             "DS423",
             f"{path} ended the process that looked at it",
-            hint="the file is damaged, or takes too much memory; the server goes on",
+            hint="the file is damaged, or takes too much memory",
         ) from None
