@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 from collections import deque, namedtuple
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -110,6 +111,31 @@ def test_every_kind_of_column(column: Any) -> None:
             both(pd.DataFrame({"A": column}), one(type_))
         if isinstance(column, pl.Series):
             both(pl.DataFrame({"a": column}), one(type_))
+
+
+COUNTS = (1500, -1500, 10**12, -(10**12), 2**63 - 1)  # of any unit; the last one is far away
+
+
+def times_of(unit: str, length: bool, count: int) -> Iterator[Any]:
+    """A column with this one time, in all forms that have times."""
+    array = pa.array([count]).cast(pa.duration(unit) if length else pa.timestamp(unit, "UTC"))
+    known = np.array([count], f"{'m8' if length else 'M8'}[{unit}]")
+    yield from (array, array.dictionary_encode(), pa.chunked_array([array, array]))
+    yield from (known, np.array([known[0], None], object), pd.Series(known))
+    yield from ([None, array[0]], [known[0]], [pd.Series(known).iloc[0]])
+    if unit != "s":
+        yield pl.Series([count]).cast(pl.Duration(unit) if length else pl.Datetime(unit))
+
+
+@pytest.mark.parametrize("length", [False, True], ids=["instants", "lengths"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_any_unit_in_any_form(unit: str, length: bool) -> None:
+    for count in COUNTS:
+        for column in times_of(unit, length, count):
+            for type_ in (TIMESTAMP, INTERVAL, INT, STRING):
+                both({"a": column}, one(type_))
+                if isinstance(column, list):
+                    both([[value] for value in column], one(type_))
 
 
 def text_of(offsets: list[int], text: bytes) -> pa.Array:

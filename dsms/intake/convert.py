@@ -100,6 +100,8 @@ def _align(
         at = keys.position(key)
         if found[at] is not None:
             raise UsageError("DS506", f"column {schema[at].name!r} of {name} is given twice")
+        if not isinstance(column, list) and (why := why_not(column.type)) is not None:
+            raise UsageError("DS503", f"column {key!r} of {name}: {why}")
         found[at] = column
     missing = [f.name for f, c in zip(schema, found, strict=True) if c is None and needed(f)]
     if missing:
@@ -119,8 +121,6 @@ def _column(values: Values, field: Field, name: str) -> pa.Array:
     try:
         if isinstance(values, list):
             return _from_values(values, field)
-        if (why := why_not(values.type)) is not None:
-            raise UsageError("DS503", f"column {field.name!r} of {name}: {why}")
         array = joined(values) if isinstance(values, pa.ChunkedArray) else values
         try:
             return to_physical(array, field.type)
@@ -156,8 +156,8 @@ def _first_wrong(array: pa.Array, type_: Type) -> Mismatch | None:
         return None
     for row, scalar in enumerate(without_extension(array)):
         try:
-            value = scalar.as_py()
-        except (ValueError, OverflowError):  # no instant of Python's
+            value = as_builtin(scalar)
+        except (ValueError, OverflowError):  # no date of Python's
             return None
         try:
             physical(value, type_)
