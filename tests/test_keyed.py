@@ -279,6 +279,8 @@ def test_answers_that_are_ahead_are_those_of_then() -> None:
         ("ALTER STREAM acc RENAME TO x", "DS433.*called after it"),
         ("ALTER STREAM acc RENAME COLUMN v TO x", "DS439.*keeps what it holds"),
         ("ALTER STREAM acc SET CLOCK TO TIMESTAMP '1970-01-01'", "DS417.*KEY"),
+        ("ALTER STREAM acc SET CLOCK TO TIMESTAMP '2970-01-01'", "DS417.*KEY"),
+        ("ALTER STREAM acc SET CLOCK TO NOW", "DS417.*KEY"),  # though the time is not known
         ("SELECT * FROM ARCHIVE acc", "DS390"),
         ("SELECT _op FROM acc", "DS201"),
         ("GRANT SELECT ON acc TO u WHERE _op = 'U'", "DS201"),

@@ -62,11 +62,13 @@ def set_clock(
     yield from arriving(runtime)
     catalog = see()
     key = _stream(runtime, statement, catalog)
-    entry, to = runtime.inputs[key], _instant(statement, now)
+    entry, queries = runtime.inputs[key], _queries(runtime, key)
     name = entry.definition.name
+    if not runtime.replaying:
+        _check_kind(entry, queries, catalog)
+    to = _instant(statement, now)
     if not _is_ahead(entry, to):
         return Done(f"the clock of stream {name} has not passed {instant_text(to)}")
-    queries = _queries(runtime, key)
     if not runtime.replaying:
         _check(runtime, key, to, queries, catalog)
     anew = [_bound(runtime, query) for query in queries]
@@ -134,11 +136,8 @@ def _queries(runtime: Runtime, key: str) -> list[Registered]:
     ]
 
 
-def _check(
-    runtime: Runtime, key: str, to: int, queries: list[Registered], catalog: Catalog
-) -> None:
-    """Raise DS417 where the clock can't be set there."""
-    entry = runtime.inputs[key]
+def _check_kind(entry: StreamInput, queries: list[Registered], catalog: Catalog) -> None:
+    """Raise DS417 where the clock can't be set to any instant."""
     name = entry.definition.name
     if entry.ended:
         raise UsageError(
@@ -158,6 +157,14 @@ def _check(
             f"queries feed stream {fed[0]}, whose clock is theirs, and never goes back",
             hint="drop it first, and declare it anew when the clock is set",
         )
+
+
+def _check(
+    runtime: Runtime, key: str, to: int, queries: list[Registered], catalog: Catalog
+) -> None:
+    """Raise DS417 where the clock can't be set there."""
+    entry = runtime.inputs[key]
+    name = entry.definition.name
     if entry.event_time and entry.newest >= to:
         raise UsageError(
             "DS417",
