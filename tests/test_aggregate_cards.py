@@ -36,7 +36,7 @@ VALUES: dict[Type, tuple[object, ...]] = {
     STRING: ("c", "a", "c", "b", "d"),
     TIMESTAMP: (30, 10, 30, 20, 80),
 }
-PARAMS = {"phi": 0.5, "k": 2, "lg_k": 11, "size": 200}
+PARAMS = {"phi": 0.5, "k": 2, "lg_k": 11, "size": 200, "g": 4, "scale": "linear"}
 EXACT = [card for card in CARDS.values() if not card.sampled]
 
 
@@ -48,7 +48,7 @@ def calls(card: Card, distinct: bool = False) -> list[AggCall]:
     """One for each type of its first argument; a second one is an INT, with which the values
     tie."""
     found = []
-    for types in ((), *((t,) for t in VALUES), *((t, INT) for t in VALUES)):
+    for types in ((), *((t,) for t in VALUES), *((t, INT) for t in VALUES), (INT, BOOL)):
         try:
             how = resolve_aggregate(card.name, types, params=tuple(PARAMS[p] for p in card.params))
         except FunctionError:
@@ -62,7 +62,8 @@ def calls(card: Card, distinct: bool = False) -> list[AggCall]:
 def rows_for(call: AggCall) -> list[tuple[object, ...]]:
     if not call.args:
         return [()] * 5
-    return [(value, 7)[: len(call.args)] for value in VALUES[call.args[0].type]]
+    second = True if call.args[-1].type == BOOL else 7
+    return [(value, second)[: len(call.args)] for value in VALUES[call.args[0].type]]
 
 
 def lowered(call: AggCall, rows: list[tuple[object, ...]]) -> object:

@@ -21,17 +21,18 @@ def sampled_aggregate(
     if call.filter is not None:
         kept = np.flatnonzero(numpy_true(compile_predicate(call.filter)(rows.cols, rows.n, errors)))
         rows, codes = rows.take(kept), codes[kept]
-    values = compile_expr(call.args[0])(rows.cols, rows.n, errors)
-    return _sampled(call, values, codes, shown)
+    args = tuple(compile_expr(a)(rows.cols, rows.n, errors) for a in call.args)
+    return _sampled(call, args, codes, shown)
 
 
-def _sampled(call: AggCall, values: pa.Array, codes: np.ndarray, shown: np.ndarray) -> pa.Array:
+def _sampled(
+    call: AggCall, args: tuple[pa.Array, ...], codes: np.ndarray, shown: np.ndarray
+) -> pa.Array:
     """Lifted in one go, a cell per group."""
     place = np.full(1 + max(codes.max(initial=-1), shown.max(initial=-1)), -1, np.int64)
     place[shown] = np.arange(len(shown))
     kept, n = np.flatnonzero(place[codes] >= 0), np.arange(len(codes))
-    values = values if len(kept) == len(codes) else values.take(pa.array(kept))
+    if len(kept) < len(codes):
+        args = tuple(values.take(pa.array(kept)) for values in args)
     how = algebra(call)
-    return how.lower(
-        how.lift(CellRows(place[codes][kept], n[kept], n[kept], (values,)), len(shown))
-    )
+    return how.lower(how.lift(CellRows(place[codes][kept], n[kept], n[kept], args), len(shown)))

@@ -32,14 +32,22 @@ BY_ARRIVAL = (
     "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
 )  # a table  # fmt: skip
 RUNS = ("LONGEST_RISE({c})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
+# those that follow no single rows, and answer by the values alone
+BY_SUBWINDOW = (
+    "APPROX_HISTOGRAM({i}, 3)", "APPROX_HISTOGRAM({f}, 2, 'log')", "APPROX_HISTOGRAM({f}, 4)",
+    "APPROX_INTERSECT({i}, {b}, 3)",
+)  # a table  # fmt: skip
 
 
-def aggregate(d: Draws, scope: Scope, type_: Type, ordered: bool = True) -> str:
+def aggregate(
+    d: Draws, scope: Scope, type_: Type, ordered: bool = True, subwindows: bool = False
+) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
-    something."""
+    something; `subwindows`: it is answered from those."""
     by_arrival = BY_ARRIVAL + (RUNS if type_ == INT else ())
-    template = d.pick(PLAIN[type_] + (by_arrival if ordered else ()))
-    kinds = {"t": type_, "i": INT, "f": FLOAT}
+    others = (by_arrival if ordered else ()) + (BY_SUBWINDOW if subwindows else ())
+    template = d.pick(PLAIN[type_] + others)
+    kinds = {"t": type_, "i": INT, "f": FLOAT, "b": BOOL}
 
     def part(found: re.Match[str]) -> str:
         if found[1] == "c":

@@ -32,6 +32,9 @@ def _window(d: Draws, rows: bool) -> tuple[str, str]:
     ), f"SLIDE {d.pick(SLIDES)} SECONDS"
 
 
+SUMMED = tuple(c for c in OPTIONS["synopsis"].choices if c != "none")
+
+
 def shared_query(d: Draws, declared: World) -> str:
     """One aggregate over a stream, or over a join of two."""
     streams = declared.of("stream")
@@ -47,7 +50,10 @@ def shared_query(d: Draws, declared: World) -> str:
     where = f" WHERE {condition(d, scope)}" if d.chance(25) else ""
     keys = d.some(["l.k", "l.x + 1"], 0, 2) if d.chance(50) else []
     ordered = " AS r " not in text
-    answers = [aggregate(d, scope, d.pick(TYPES), ordered) for _ in range(d.number(1, 3))]
+    subwindows = not any(w in text for w in ("UNBOUNDED", "SINCE")) and d.chance(30)
+    answers = [
+        aggregate(d, scope, d.pick(TYPES), ordered, subwindows) for _ in range(d.number(1, 3))
+    ]
     items = ", ".join(f"{e} AS c{i}" for i, e in enumerate([*keys, *answers]))
     kind = d.pick(("", "", "Istream", "Dstream"))
     text = f"SELECT {f'{kind}({items})' if kind else items} FROM {text}{where}"
@@ -55,6 +61,8 @@ def shared_query(d: Draws, declared: World) -> str:
     text += " HAVING COUNT(*) > 1" if d.chance(15) else ""
     text += " ORDER BY c0 DESC LIMIT 2" if d.chance(15) else ""
     options = {name: d.pick(OPTIONS[name].choices) for name in ("path", "synopsis")}
+    if subwindows:  # what follows single rows and what keeps the input alone would be refused
+        options = {"path": d.pick(("auto", "iss", "ws")), "synopsis": d.pick(SUMMED)}
     return f"{text} WITH ({', '.join(f'{n} = {chr(39)}{v}{chr(39)}' for n, v in options.items())})"
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type
 from tests.oracle.casts import to_text
+from tests.oracle.histograms import histogram
 from tests.oracle.numbers import half_away
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import Value, canon, canons, compare, fits_int, sort_key
@@ -264,6 +265,8 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "fall_start": _run(-1, lambda run: run[0][0]),
     "fall_end": _run(-1, lambda run: run[-1][0]),
     "topk": _topk,
+    "approx_histogram": histogram,
+    "approx_intersect": histogram,
     "bool_and": _bool(all),
     "bool_or": _bool(any),
 }

@@ -28,7 +28,9 @@ class ResolvedAgg:
 
 
 # constants that are whole numbers
-_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535)}
+_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535), "g": (2, 10_000)}
+# constants that are words
+_WORDS = {"scale": ("linear", "log")}
 
 AGGREGATES = tuple(CARDS.values())
 _BY_NAME = {n: a for a in AGGREGATES for n in (a.name, *a.aliases)}
@@ -94,6 +96,12 @@ def _check(spec: Card, what: str, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
         message = f"{spec.name} needs a number {what} from {least} to {most}, not {_shown(value)}"
+        raise FunctionError("constant", message, position=1 + spec.params.index(what))
+    if what in _WORDS:
+        if value in _WORDS[what]:
+            return value
+        words = " or ".join(f"'{word}'" for word in _WORDS[what])
+        message = f"{spec.name} needs a {what} {words}, not {_shown(value)}"
         raise FunctionError("constant", message, position=1 + spec.params.index(what))
     try:
         share = float(value)  # type: ignore[arg-type]
