@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dsms.api import Cancel, Column, Done, Result, Rows, Subscription
 from dsms.archiving import tidy
 from dsms.commands import statements
+from dsms.commands.replanning import Replanner
 from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
 from dsms.commands.store import Store, Write
@@ -79,6 +80,7 @@ class Engine(Hosting):
         self.now: int | None = None
         self.writers = Writers()
         self.turns = Turns()
+        self.replanner = Replanner(self.store)
         self.saver: Durability | None = None
         self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, IngestReport
 from dsms.archiving import check as check_archives
+from dsms.commands.replanning import Replanner
 from dsms.commands.store import Write
 from dsms.commands.table_rows import check_upsert, take_rows
 from dsms.errors import DsmsError, UsageError
@@ -38,6 +39,7 @@ class Taking(Listening):
     writers: Writers
     turns: Turns
     saver: Durability | None  # None: there is no data folder
+    replanner: Replanner
 
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
@@ -203,8 +205,11 @@ class Taking(Listening):
         self._moved(key, cancel)
 
     def _settled(self) -> None:
-        """What was taken is applied: it may be time for a checkpoint."""
-        if self.saver is not None and not self.turns.behind:
+        """What was taken is applied: it may be time for other plans, and for a checkpoint."""
+        if self.turns.behind:
+            return
+        self.replanner.look(self.runtime)
+        if self.saver is not None:
             self.saver.settled()
 
     def _moved(self, key: str, cancel: Cancel | None = None) -> None:

@@ -76,7 +76,16 @@ def named(definition: QueryDef, name: ast.Ident, key: str) -> QueryDef:
 # ---------------------------------------------------------------- options
 
 # what can be set while it runs; everything else decides how its plan is made
-FREE = ("boundaries", "description", "max_state", "on_error", "priority", "result_log")
+FREE = (
+    "boundaries",
+    "description",
+    "max_state",
+    "on_error",
+    "priority",
+    "replan",
+    "replan_after",
+    "result_log",
+)
 
 
 def set_query(runtime: Runtime, store: Store, statement: ast.SetQuery, catalog: Catalog) -> Done:

@@ -8,7 +8,7 @@ and expressions are functions of the row, and a deletion carries the row's value
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,13 +46,17 @@ def filter_batch(rows: Batch, mask: pa.BooleanArray) -> Batch:
 
 @dataclass(slots=True)
 class ProjectOp(Stateless):
-    """Each row's new values; `exprs` is one callable (cols, n) -> array per output column."""
+    """Each row's new values; `exprs` is one callable (cols, n) -> array per output column.
+
+    ids  the id columns, in that order; empty: as they come"""
 
     exprs: Sequence[Callable[[Columns, int], pa.Array]]
+    ids: tuple[int, ...] = ()
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs
-        return rows.with_cols([e(rows.cols, len(rows)) for e in self.exprs])
+        out = rows.with_cols([e(rows.cols, len(rows)) for e in self.exprs])
+        return replace(out, ids=tuple(rows.ids[k] for k in self.ids)) if self.ids else out
 
 
 @dataclass(slots=True)

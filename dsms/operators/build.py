@@ -181,7 +181,7 @@ class Builder:
             case lp.Select():
                 return basic.SelectOp(self.predicate(node.predicate))
             case lp.Project():
-                return basic.ProjectOp([self.expr(e) for e in node.exprs])
+                return basic.ProjectOp([self.expr(e) for e in node.exprs], node.ids)
             case lp.Union():
                 return basic.MergeOp(places(node))
             case lp.Answer() | lp.Output():

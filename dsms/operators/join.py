@@ -108,6 +108,14 @@ class JoinOp(InPieces):
                 side.rechain(self.head, k, len(side.rows.store))
         self._purge()
 
+    def load(self, inputs: Sequence[Batch], look: Look) -> None:
+        """Keep the insertions that these are, into empty windows, without looking for results."""
+        for side, rows in zip((self.left, self.right), inputs, strict=True):
+            side.arrive(rows, look)
+        whole = len(self.left.rows.store), len(self.right.rows.store)
+        self._make_room(*whole)
+        self._rechain(*whole)
+
     def _make_room(self, first_a: int, first_b: int) -> None:
         rows = max(len(self.left.rows.store), len(self.right.rows.store))
         if rows > len(self.head):

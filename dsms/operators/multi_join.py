@@ -83,7 +83,7 @@ class Arena:
                 size *= 2
             self.head = np.full((size, self.n), -1, np.int64)
             for i in range(self.n):
-                self._chain(i)
+                self.chain(i)
 
     def _move(self, room: np.ndarray) -> None:
         """Give each input a stretch of that length."""
@@ -107,11 +107,12 @@ class Arena:
         self.used[i], self.old[i] = len(kept), 0
         self.of(i)[:] = rows
         self.head[:, i] = -1
-        self._chain(i)
+        self.chain(i)
         if 8 * self.used.sum() < len(self.rows) - 8 * self.n * LEAST:
             self._move(np.maximum(LEAST, 2 * self.used))
 
-    def _chain(self, i: int) -> None:
+    def chain(self, i: int) -> None:
+        """Chain all rows of an input, none of which is chained."""
         chain_rows(self.head, self.rows, self.offset, i, np.arange(self.used[i]))
 
     @property
@@ -155,6 +156,13 @@ class MultiJoinOp(InPieces):
             if where is not None:
                 self.arena.renumber(i, where)
         self._purge()
+
+    def load(self, inputs: Sequence[Batch], look: Look) -> None:
+        """Keep the insertions that these are, into empty windows, without looking for results."""
+        self.arena.reserve([len(rows) for rows in inputs])
+        for i, rows in enumerate(inputs):
+            self._arrive(i, rows, look)
+            self.arena.chain(i)
 
     def _arrive(self, i: int, rows: Batch, look: Look) -> np.ndarray:
         """Store an input's insertions; the slot that each of its rows speaks of (-1: unknown)."""

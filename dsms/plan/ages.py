@@ -16,7 +16,7 @@ from itertools import chain
 
 from dsms.aggregates.cards import CARDS
 from dsms.plan import windows
-from dsms.plan.identity import order, width
+from dsms.plan.identity import moved, order, width
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
 
@@ -51,6 +51,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return flags + (False,) * (width(node) - len(flags))
         case lp.SemiJoin():
             return timestamps(node.left)
+        case lp.Project() if node.ids:
+            return moved(node, timestamps(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer():
             return timestamps(node.child)
         case _:

@@ -75,10 +75,17 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
         case lp.Distinct() | lp.GroupBy():
             below = leaves(node.child)
             return below + (min(below),) * timed(node)
+        case lp.Project() if node.ids:
+            return moved(node, leaves(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return leaves(node.child)
         case _:
             assert_never(node)
+
+
+def moved(node: lp.Project, below: tuple[T, ...]) -> tuple[T, ...]:
+    """What is known of each id column, behind a projection that moves them."""
+    return tuple(below[k] for k in node.ids)
 
 
 def _joined(parts: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
@@ -133,6 +140,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return (*timing(node.left), False)
         case lp.SemiJoin():
             return timing(node.left)
+        case lp.Project() if node.ids:
+            return moved(node, timing(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return timing(node.child)
         case _:
@@ -180,6 +189,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return numbering(node.left)
         case lp.Distinct() | lp.GroupBy():
             return numbering(node.child) + (True,) * timed(node)
+        case lp.Project() if node.ids:
+            return moved(node, numbering(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return numbering(node.child)
         case _:

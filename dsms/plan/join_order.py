@@ -140,11 +140,16 @@ class Pipelined(Costs):
 
 def order_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> JoinOrder:
     """The cheapest order of its inputs."""
+    return costs_of(node, sizes).best()
+
+
+def costs_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> Pipelined:
+    """What each order of its inputs costs."""
     windows = [
         JoinedWindow(e.rate, e.size, _values([same[k] for same in node.keys], e))
         for k, e in enumerate(sizes)
     ]
-    return Pipelined(windows).best()
+    return Pipelined(windows)
 
 
 def _values(exprs: Sequence[Expr], rows: Estimate) -> float:

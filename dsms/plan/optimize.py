@@ -38,6 +38,11 @@ def optimize(output: lp.Node, chooser: Chooser) -> tuple[lp.Node, Names]:
     return _Optimizer(chooser).run(output)
 
 
+def finished(tree: lp.Node, chooser: Chooser) -> lp.Node:
+    """The plan, whose shape stands, with the rules of the last phase applied."""
+    return _Optimizer(chooser).fixpoint(tree, "last")[0]
+
+
 @dataclass(slots=True)
 class _Optimizer:
     chooser: Chooser

@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from dsms.commands import change, rights, succeeding, table_rows
+from dsms.commands import change, replanning, rights, succeeding, table_rows
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.recovering.durability import Durability
@@ -158,6 +158,8 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
             _declare(engine, sql, *whose)
         case succeeding.RECORD:
             succeeding.ended(engine.runtime, body)
+        case replanning.RECORD:
+            replanning.again(engine.runtime, body)
         case "rights":
             rights.put(engine.runtime, json.loads(body))
         case _:

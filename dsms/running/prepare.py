@@ -13,6 +13,7 @@ from dsms.periodic.timed import TimedRelation, TimedTable
 from dsms.plan.ages import with_ages
 from dsms.plan.physical import Phys
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
+from dsms.running.chosen import BLIND
 from dsms.running.current import past_rows
 from dsms.running.past import pasts
 from dsms.running.query import RunningQuery
@@ -30,7 +31,17 @@ def prepare(runtime: Runtime, definition: QueryDef, phys: Phys) -> RunningQuery:
     """A query over the declared streams and tables, not yet fed."""
     settings, options = runtime.settings, dict(definition.options)
     rows = int(options.get("result_log", settings.result_log_rows))
-    return assembled(runtime, definition, phys, ResultLog(rows, settings.result_log_bytes))
+    made = assembled(runtime, definition, phys, ResultLog(rows, settings.result_log_bytes))
+    if any(runtime.figures[stream].rate is None for stream in made.reads):
+        made.chosen = BLIND
+    return made
+
+
+def builder_for(runtime: Runtime, query: RunningQuery) -> Builder:
+    """What makes operators in place of others of a continuous query that runs; no leaves."""
+    tables = _Tables(runtime, query.since, None)
+    leaves = Leaves(tables.changes, {}, {}, [])
+    return _builder(runtime, leaves, tables, query.errors, None)
 
 
 def assembled(

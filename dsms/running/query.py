@@ -16,6 +16,7 @@ from dsms.operators.basic import by_parts
 from dsms.operators.build import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
+from dsms.running.chosen import REGISTERED, Chosen
 from dsms.running.faults import explained, too_much_state
 from dsms.running.late_reads import late_reads
 from dsms.running.moving import advance
@@ -49,6 +50,7 @@ class RunningQuery(Registered):
     # which on it sees tables change; None: not known
     starts: dict[int, int] | None = None
     since: int = ALWAYS
+    chosen: Chosen = REGISTERED  # why it runs by this plan
 
     def __post_init__(self) -> None:
         plain = all(

@@ -112,6 +112,17 @@ class SharedParts:
 
     def left(self, key: str, query: object) -> None:
         """A query is gone, and with it the parts that nothing else uses."""
+        self._forget(key, query)
+        if isinstance(query, RunningQuery) and query.shares:
+            self._free(query.feeds)
+
+    def replanned(self, key: str) -> None:
+        """A query has another plan."""
+        query = self.dispatch.queries[key]
+        self._forget(key, query)
+        self.joined(key)
+
+    def _forget(self, key: str, query: object) -> None:
         self.pending.pop(key, None)
         if key in self.keys and isinstance(query, RunningQuery):
             self.wanted -= Counter(query.phys.wants)
@@ -119,8 +130,6 @@ class SharedParts:
             self.known[part_key].pop(key)
             if not self.known[part_key]:
                 del self.known[part_key]
-        if isinstance(query, RunningQuery) and query.shares:
-            self._free(query.feeds)
 
     def offered(self) -> Offered | None:
         """What a new query may plan with."""

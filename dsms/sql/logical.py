@@ -87,9 +87,13 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """New columns, and, if `ids` says so, the id columns in another order: where joins take the
+    place of others, as operators above know these."""
+
     child: Node
     exprs: tuple[Expr, ...]
     schema: Schema
+    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ class Cluster:
         return tuple(range(self.starts[i], self.starts[i] + len(self.inputs[i].schema)))
 
 
-def collect(node: lp.Join) -> Cluster:
+def collect(node: lp.Node) -> Cluster:
+    """The joins from there down; `node` is one, or columns of one."""
     cluster = Cluster()
     cluster.shown = _flatten(node, cluster)
     return cluster
@@ -149,7 +150,7 @@ class Search:
     def whole(self, node: lp.Node) -> lp.Node:
         """One MultiJoin of all inputs instead of `node`, if it costs less, or has to be taken."""
         parts = [1 << i for i in range(len(self.cluster.inputs))]
-        return self._instead(node, self._pipelined(parts, self._singles()))
+        return self._instead(node, self.pipelined(parts, self.singles()))
 
     def _instead(self, node: lp.Node, tree: Tree | None) -> lp.Node:
         if tree is None:
@@ -166,7 +167,8 @@ class Search:
         """Whether an equality holds for three inputs or more."""
         return any(len(same) > 2 for same in self.classes)
 
-    def _singles(self) -> dict[int, Tree]:
+    def singles(self) -> dict[int, Tree]:
+        """A tree of each input."""
         leaves = enumerate(self.cluster.inputs)
         return {
             1 << i: Tree(leaf, self.cluster.columns(i), score(self.ctx.build(leaf)))
@@ -175,7 +177,7 @@ class Search:
 
     def _best(self) -> Tree | None:
         n = len(self.cluster.inputs)
-        trees = self._singles()
+        trees = self.singles()
         for members in sorted(range(1, 1 << n), key=lambda s: (s.bit_count(), s)):
             if members.bit_count() > 1:
                 found = self._join_up(members, trees)
@@ -192,9 +194,9 @@ class Search:
             and self._connectable(members)
         ):
             return None
-        options = [self._joined(a, b, trees) for a, b in connected or pairs]
+        options = [self.joined(a, b, trees) for a, b in connected or pairs]
         if self.pipelines != "none":
-            parted = (self._pipelined(parts, trees) for parts in self._partings(members, trees))
+            parted = (self.pipelined(parts, trees) for parts in self._partings(members, trees))
             options += [tree for tree in parted if tree is not None]
         return min(options, key=self._rank, default=None)
 
@@ -214,7 +216,7 @@ class Search:
             if not self.ctx.ordered or _run(kept):
                 yield sorted([kept, *rest], key=lambda part: part & -part)
 
-    def _pipelined(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
+    def pipelined(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
         """The parts in one MultiJoin, if an equality holds for all of them; tables change, and are
         joined beside it."""
         if not 3 <= len(parts) <= MANY or any(is_table(trees[p].node) for p in parts):
@@ -290,7 +292,8 @@ class Search:
             if not bits_of(p) & ~everything and not within(p)
         ]
 
-    def _joined(self, a: int, b: int, trees: dict[int, Tree]) -> Tree:
+    def joined(self, a: int, b: int, trees: dict[int, Tree]) -> Tree:
+        """Two sets, of which there are trees, in a Join."""
         left, right = trees[a], trees[b]
         to_left = {c: i for i, c in enumerate(left.columns)}
         to_right = {c: i for i, c in enumerate(right.columns)}

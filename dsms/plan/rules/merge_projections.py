@@ -16,7 +16,7 @@ def merge_projections(node: lp.Node, ctx: Context) -> lp.Node:
     counted.
     """
     match node:
-        case lp.Project(lp.Project() as inner, exprs):
+        case lp.Project(lp.Project() as inner, exprs) if not (node.ids or inner.ids):
             used = Counter(e.index for f in exprs for e in walk(f) if isinstance(e, Col))
             computed = [
                 (used[i], total(e)) for i, e in enumerate(inner.exprs) if not isinstance(e, Col)

@@ -13,7 +13,7 @@ from dsms.sql.codes import error, suggest
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
     """`on`: stream, table, query, select (asked once: which takes those of queries, too).  `type`:
-    word (one of `choices`), int (>= `least`), bool or text."""
+    word (one of `choices`), int (>= `least`), bool, text, or duration (µs)."""
 
     on: tuple[str, ...]
     type: str
@@ -46,6 +46,12 @@ OPTIONS: dict[str, OptionSpec] = {
         "word",
         "joins of two by two, or of many windows at once",
         ("auto", "tree", "pipeline"),
+    ),
+    "replan": OptionSpec(
+        ("query",), "word", "whether its plan changes with the data", ("auto", "never")
+    ),
+    "replan_after": OptionSpec(
+        ("query",), "duration", "for how long another plan has been much better"
     ),
     "result_log": OptionSpec(
         ("query",), "int", "result rows kept for subscribers that resume", least=0
@@ -102,6 +108,10 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
             if isinstance(value, int) and not isinstance(value, bool) and value >= spec.least:
                 return value
             expected = f"a whole number, at least {spec.least}"
+        case "duration":
+            if isinstance(value, ast.Duration):
+                return value.micros
+            expected = "a duration, such as 10 MINUTES"
         case "bool":
             if isinstance(value, bool):
                 return value
