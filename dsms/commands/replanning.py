@@ -110,8 +110,9 @@ class Replanner:
         asked = dict(query.definition.options).get("replan_after")
         patience = watch.patience(None if asked is None else int(asked))
         found = watch.look(options_of(runtime, query), patience)
-        if query.chosen.blind:
+        if query.chosen.blind:  # now it is not any more
             query.chosen = replace(query.chosen, blind=False)
+            watch.rest()
         if found is None:
             return False
         better, measured = found
@@ -120,7 +121,7 @@ class Replanner:
         try:
             self.change(runtime, query, watch.path, better.shape, measured, why)
         except (Unfit, DsmsError) as problem:
-            watch.there, watch.why_not = [], str(problem)
+            watch.give_up(str(problem))
             return False
         return True
 

@@ -13,20 +13,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from dsms.plan.chooser import Built, Chooser
 from dsms.plan.estimate import Estimate
 from dsms.plan.exprs import identity_exprs, reads
 from dsms.plan.identity import leaves, moved
 from dsms.plan.join_order import costs_of
-from dsms.plan.optimize import finished, optimize
+from dsms.plan.optimize import finished
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import Path, node_at
 from dsms.plan.physical import Cost, Phys
 from dsms.plan.rules.base import Context, column_positions, pick
 from dsms.plan.rules.join_search import Cluster, Search, Tree, collect
 from dsms.plan.rules.negation_push_down import is_table
+from dsms.plan.rules.reorder_joins import MOST
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import TOP, Place
 from dsms.sql import logical as lp
@@ -151,9 +152,30 @@ class Joins:
     def better(self) -> Better:
         """The best shape, and what it would save."""
         now = self._cost(_tree(self.phys, self.stands, binary=False))
-        best, _ = optimize(_tree(self.phys, self.stands), self.chooser)
-        phys, _ = self.chooser.build(best)
+        self.chooser = self._chooser(_shaped(self.options))
+        phys, _ = self.chooser.build(self._finished(self._best()))
         return Better(now, phys.cost.total, shape_of(phys))
+
+    def _best(self) -> Tree:
+        search = self._search("forced" if self.options.joins == "pipeline" else "offered")
+        if self.options.joins == "tree" or not search.pipelinable():
+            search.pipelines = "none"
+        n = len(self.cluster.inputs)
+        parts = [1 << i for i in range(n)]
+        found = search.best() if n <= MOST else search.pipelined(parts, search.singles())
+        if found is None:
+            raise Unfit("it has too many inputs")
+        return found
+
+    def _search(self, pipelines: Literal["none", "offered", "forced"] = "none") -> Search:
+        ctx = Context(self.chooser.options, lambda node: self.chooser.build(node)[0])
+        return Search(self.cluster, ctx, pipelines)
+
+    def _finished(self, tree: Tree) -> lp.Node:
+        """With the columns of the joins at work."""
+        at = {column: i for i, column in enumerate(tree.columns)}
+        node = pick(tree.node, [at[c] for c in self.cluster.shown], self.phys.node.schema)
+        return finished(node, self.chooser)
 
     def _cost(self, tree: lp.Node) -> float:
         """What the joins cost as they are, MultiJoins in the order that they have."""
@@ -176,21 +198,15 @@ class Joins:
 
     def built(self, shape: Shape) -> Phys:
         """The plan of that shape instead of `phys`."""
-        options = replace(self.options, joins="auto", disabled=self.options.disabled | SHAPED)
-        self.chooser = self._chooser(options)
-        ctx = Context(options, lambda node: self.chooser.build(node)[0])
-        search = Search(self.cluster, ctx)
+        self.chooser = self._chooser(_shaped(self.options))
+        search = self._search()
         bits = {id(node): 1 << i for i, node in enumerate(self.cluster.inputs)}
         of = {k: bits[id(node)] for k, node in self.stands.items()}
         trees = search.singles()
         whole = _grown(search, shape, of, trees)
         if whole != (1 << len(self.cluster.inputs)) - 1:
             raise Unfit("not all of its inputs are there")
-        tree = trees[whole]
-        at = {column: i for i, column in enumerate(tree.columns)}
-        schema = self.phys.node.schema
-        node = pick(tree.node, [at[c] for c in self.cluster.shown], schema)
-        phys, _ = self.chooser.build(finished(node, self.chooser))
+        phys, _ = self.chooser.build(self._finished(trees[whole]))
         made = self._opened(phys, phys.node, shape)
         found = self._in_their_order(made)
         if found.pattern is not self.phys.pattern or found.width != self.phys.width:
@@ -234,6 +250,11 @@ class Joins:
         cost = replace(made.cost, own=0.0)
         return replace(made, node=node, children=(made,), variant="project", states=(), cost=cost,
                        order=None, notes=())  # a call  # fmt: skip
+
+
+def _shaped(options: PlanOptions) -> PlanOptions:
+    """For joins whose shape stands."""
+    return replace(options, joins="auto", disabled=options.disabled | SHAPED)
 
 
 def _tree(phys: Phys, stands: Mapping[int, lp.Node], binary: bool = True) -> lp.Node:

@@ -25,6 +25,7 @@ from dsms.running.exchanging import JoinInput
 from dsms.sql.types import FOREVER
 
 SAMPLE = 2048  # rows
+SURE = 256  # pairs of alike rows of which a figure is made that is good for comparisons
 ALIKE = 1.5  # figures within that ratio count as the same
 SECOND = 1_000_000
 
@@ -37,17 +38,22 @@ class Figures:
     size: float
     values: Mapping[int, float]
 
-    def alike(self, other: Figures) -> bool:
-        """Whether what changed is not worth a search."""
-        pairs = [(self.rate, other.rate), (self.size, other.size)]
-        pairs += [(v, other.values.get(k, v)) for k, v in self.values.items()]
+    def alike(self, other: Figures, lasting: bool) -> bool:
+        """Whether what changed is not worth a search; how many rows are alive counts where that
+        does not follow from the rate.  Of few rows it can't be told how many values there are if
+        these are many."""
+        pairs = [(self.rate, other.rate)]
+        pairs += [(self.size, other.size)] if lasting else []
+        sure = min(self.size, other.size, SAMPLE) ** 2 / SURE
+        known = ((v, other.values.get(k, v)) for k, v in self.values.items())
+        pairs += [(min(a, sure), min(b, sure)) for a, b in known]
         return all(_near(a, b) for a, b in pairs)
 
     def estimate(self, phys: Phys) -> Estimate:
         """What to expect of the input, which is that part of a plan.  Where rows live for a while
         so many will be alive as come in that while, once the window is full."""
         _, usual = Chooser(Statistics(), PlanOptions()).build(phys.node)
-        lasting = math.isinf(usual.span) or usual.premature > 0
+        lasting = lasts(usual)
         columns = list(usual.columns)
         for k, found in self.values.items():
             columns[k] = replace(columns[k], distinct=max(1.0, found))
@@ -63,6 +69,11 @@ class Figures:
         """From such terms."""
         rate, size, values = plain
         return Figures(rate, size, dict(values))
+
+
+def lasts(rows: Estimate) -> bool:
+    """Whether rows are alive for no time that is known beforehand."""
+    return math.isinf(rows.span) or rows.premature > 0
 
 
 def _near(a: float, b: float) -> bool:

@@ -6,18 +6,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dsms.plan.estimate import Estimate
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import node_at
 from dsms.plan.rejoin import Better, Joins, Unfit, key_columns, places
 from dsms.running.exchanging import JoinInput, inputs_at
-from dsms.running.measuring import Figures, figures, longest
-from dsms.running.pipeline import Path
+from dsms.running.measuring import Figures, figures, lasts, longest
+from dsms.running.pipeline import Path, Stage
 from dsms.running.query import RunningQuery
 from dsms.sql.types import ALWAYS
 
 TOO_DEAR = 2.0
 BLIND_DEAR = 1.1  # where nothing was known when the plan was chosen: so nothing speaks for it
-LEAST = 512  # rows between two looks, at least
+LEAST = (
+    4096  # rows that come out of three joined inputs and their joins between two looks, at least
+)
+DEARER = 3  # of so many times as many plans one is searched for with each input more
+FIRST = 1024  # ... before the first look, where nothing was known when the plan was chosen
+ENOUGH = 128  # rows of an input between two looks, on average: of fewer no rate is known
+FRUITLESS = 64  # so much longer it may last at most, if searches find nothing
 MOST_DOUBLED = 8  # changes after which the time before another one grows no more
 USUAL = 60_000_000  # µs before a change, where no window says how fast things change
 
@@ -27,9 +34,11 @@ class Watch:
     """The joins at one place of a query's plan.  Not stored: after a restart it begins anew.
 
     columns  of each input, by its number, those that rows are matched by
+    there    the inputs, and all stages from there up to the joins; none: others run them, too
     seen     rows of each input at the last look, which was at instant `at`
-    due      rows of all at the next one
-    found    what the last search went by
+    due      how much must have come out of the stages, and out of the inputs, for the next one
+    waits    how much longer that takes than at first
+    found    what the last search went by, and what was expected
     dear     the instant from which on other joins have been much better
     why_not  why they can't be exchanged now
     """
@@ -39,12 +48,15 @@ class Watch:
     columns: dict[int, set[int]]
     at: int
     seen: dict[int, int] = field(default_factory=dict)
-    due: int = LEAST
+    due: tuple[int, int] = (0, 0)
+    waits: int = 1
     found: dict[int, Figures] = field(default_factory=dict)
+    usual: dict[int, Estimate] = field(default_factory=dict)
     dear: int | None = None
     why_not: str | None = None
 
     there: list[JoinInput] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
 
     @staticmethod
     def of(query: RunningQuery, path: Path) -> Watch:
@@ -57,45 +69,70 @@ class Watch:
         try:
             self.there, self.why_not = inputs_at(self.query, self.path), None
         except Unfit as problem:
-            self.there, self.why_not = [], str(problem)
+            self.give_up(str(problem))
+        inside = {
+            one.path[:n] for one in self.there for n in range(len(self.path), len(one.path) + 1)
+        }
+        self.stages = [s for s in self.query.pipeline.stages if s.path in inside]
         self.rest()
         return self
+
+    def give_up(self, why: str) -> None:
+        """Until others are registered or go."""
+        self.there, self.why_not = [], why
 
     def rest(self) -> None:
         """Until the next look."""
         self.at = self.query.clock
         self.seen = {one.number: one.stage.positive for one in self.there}
         alive = sum(one.rows.store.live for one in self.there)
-        self.due = sum(self.seen.values()) + max(LEAST, alive // 2)
+        n = len(self.there)
+        if self.query.chosen.blind:
+            self.due = self._done() + FIRST, self._came() + ENOUGH // 8 * n
+        else:
+            least = max(LEAST * DEARER ** max(n - 3, 0), alive // 2)
+            self.due = self._done() + self.waits * least, self._came() + ENOUGH * n
+
+    def _done(self) -> int:
+        return sum(stage.positive for stage in self.stages)
+
+    def _came(self) -> int:
+        return sum(one.stage.positive for one in self.there)
 
     @property
     def is_due(self) -> bool:
-        """Whether enough rows have come for a look."""
-        return bool(self.there) and sum(one.stage.positive for one in self.there) >= self.due
+        """Whether enough has been done for a look."""
+        done, came = self.due
+        return bool(self.there) and self._came() >= came and self._done() >= done
 
     def look(self, options: PlanOptions, patience: int) -> tuple[Better, dict[int, Figures]] | None:
         """Measure; what to change the joins for, and by which figures, if it is time."""
         now = self._measured()
-        self.rest()
-        alike = now.keys() == self.found.keys() and all(
-            f.alike(self.found[k]) for k, f in now.items()
+        alike = bool(self.found) and all(
+            f.alike(self.found[k], lasts(self.usual[k])) for k, f in now.items()
         )
-        if self.dear is None and alike:
+        found = None if alike and self.dear is None else self._searched(now, options)
+        self.waits = min(2 * self.waits, FRUITLESS) if self.dear is None else 1
+        self.rest()
+        if found is None or self.dear is None or self.query.clock - self.dear < patience:
             return None
+        return found, now
+
+    def _searched(self, now: dict[int, Figures], options: PlanOptions) -> Better | None:
+        """The best joins, if those at work are too dear (`dear` says since when)."""
         self.found = now
-        phys = node_at(self.query.phys, self.path)
-        estimates = {one.number: now[one.number].estimate(one.phys) for one in self.there}
+        self.usual = {one.number: now[one.number].estimate(one.phys) for one in self.there}
         try:
-            better = Joins(phys, estimates, options).better()
+            better = Joins(node_at(self.query.phys, self.path), self.usual, options).better()
         except Unfit as problem:
-            self.there, self.why_not = [], str(problem)
+            self.give_up(str(problem))
             return None
         too_dear = BLIND_DEAR if self.query.chosen.blind else TOO_DEAR
         if better.cost <= too_dear * better.best:
             self.dear = None
-            return None
-        self.dear = self.query.clock if self.dear is None else self.dear
-        return (better, now) if self.query.clock - self.dear >= patience else None
+        elif self.dear is None:
+            self.dear = self.query.clock
+        return better
 
     def _measured(self) -> dict[int, Figures]:
         clock, since = self.query.clock, self.at

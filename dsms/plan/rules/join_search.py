@@ -145,7 +145,7 @@ class Search:
 
     def better(self, node: lp.Node) -> lp.Node:
         """The best tree instead of `node`, if it costs less, or has to be taken; else `node`."""
-        return self._instead(node, self._best())
+        return self._instead(node, self.best())
 
     def whole(self, node: lp.Node) -> lp.Node:
         """One MultiJoin of all inputs instead of `node`, if it costs less, or has to be taken."""
@@ -175,7 +175,8 @@ class Search:
             for i, leaf in leaves
         }
 
-    def _best(self) -> Tree | None:
+    def best(self) -> Tree | None:
+        """The best tree of all inputs."""
         n = len(self.cluster.inputs)
         trees = self.singles()
         for members in sorted(range(1, 1 << n), key=lambda s: (s.bit_count(), s)):
