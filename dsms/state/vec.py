@@ -105,3 +105,27 @@ class Vec2(Vec):
         if 4 * self.n < len(self.data):
             self.data = np.empty((max(64, 2 * self.n), 2), np.int64)
         self.data[: self.n] = kept
+
+
+@dataclass(slots=True)
+class Matrix(Vec):
+    """int64 rows of `width` columns."""
+
+    width: int = 1
+
+    def __post_init__(self) -> None:
+        self.data = np.empty((64, self.width), np.int64)
+
+    def reserve(self, extra: int) -> None:
+        need = self.n + extra
+        if need > len(self.data):
+            grown: np.ndarray = np.empty((max(need, longer(len(self.data))), self.width), np.int64)
+            grown[: self.n] = self.data[: self.n]
+            self.data = grown
+
+    def keep(self, index: np.ndarray) -> None:
+        kept = self.data[: self.n][index]
+        self.n = len(kept)
+        if 4 * self.n < len(self.data):
+            self.data = np.empty((max(64, 2 * self.n), self.width), np.int64)
+        self.data[: self.n] = kept
