@@ -40,7 +40,7 @@ TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregate
 CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}
 SQL = {"dsms.sql"} | TYPES | CARDS
 # api: plain data with SQL's types
-LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.api"} | SQL
+LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.api"} | SQL
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 # knows of SQL's types and values only, so rooms below operators may use it
 EXPRESSIONS = "dsms.operators.expressions"
@@ -72,6 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.errors": set(),
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
+    "dsms.decimals": set(),  # and those of DECIMALs
     "dsms.sizes": set(),  # and of sizes
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
@@ -97,7 +98,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths"} | SQL,
+    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.decimals"} | SQL,
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
@@ -148,7 +149,8 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",
                     "dsms_spark.pipe"},
-    "dsms_client": {"dsms.errors", "dsms.secret_texts", "dsms.file_texts", "dsms.forms",
+    "dsms_client": {"dsms.errors", "dsms.decimals", "dsms.secret_texts", "dsms.file_texts",
+                    "dsms.forms",
                     "dsms.instants",
                     BAGS, SCALARS, "dsms.tabular",
                     "dsms.lengths", "dsms.sizes",

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from dsms.decimals import decimals, resized
 from dsms.forms.encodings import without_runs
 from dsms.forms.frames import without_extension
 from dsms.instants import instants
@@ -210,12 +211,12 @@ def _decimal(a: pa.Array, t: Type) -> pa.Array | None:
         ).cast(t.arrow)
     if is_text(a.type):
         return _decimals(a, t)
-    return a.cast(t.arrow) if kinds.is_decimal(a.type) else None
+    return resized(a, t.arrow) if kinds.is_decimal(a.type) else None
 
 
 def _decimals(texts: pa.Array, t: Type) -> pa.Array:
     try:
-        return texts.cast(t.arrow)
+        return decimals(texts, t.arrow)
     except pa.ArrowInvalid:  # some text is none, or is written in a way that Arrow does not know
         return pa.array(
             [_decimal_of(text, row, t) for row, text in enumerate(texts.to_pylist())], t.arrow

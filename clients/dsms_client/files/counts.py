@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.decimals import decimals
+
 UNITS = {"s": 6, "ms": 3, "us": 0, "ns": -3}  # microseconds of one, as a power of ten
 NUMBER = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
 _PLAIN = r"^(?P<sign>[+-]?)0*(?P<whole>[0-9]{1,18})(?:\.(?P<part>[0-9]*))?$"
@@ -38,7 +40,7 @@ def usual(texts: pa.Array, unit: str) -> np.ndarray | None:
     if power < 0 or texts.null_count or texts.offset:
         return None
     try:
-        exact = texts.cast(pa.decimal128(18, power))
+        exact = decimals(texts, pa.decimal128(18, power))
     except pa.ArrowInvalid:
         return None
     return np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(texts) : 2].copy()

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from dsms.decimals import NARROW, WIDE, resized
 from dsms.errors import UsageError
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
@@ -52,7 +53,9 @@ _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
 _NULL_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*null")
 _BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t]*\{")
 _ROW = re.compile(r"in row (\d+)$")  # how Arrow says which line it can't read
-_COUNTS = pa.decimal128(38, 9)  # which Arrow reads from numbers and from text
+_COUNTS = pa.decimal256(WIDE, 9)  # which Arrow reads from numbers and from text
+# a run of so many digits and points may be more than Arrow can count
+_LONG, _DIGITS = b"0" * (NARROW + 1), bytes.maketrans(b"123456789.", b"0000000000")
 
 
 def read(
@@ -166,13 +169,25 @@ class _Reader:
         self._folded: dict[str, list[int]] = {}
         for place, key in enumerate(wanted):
             self._folded.setdefault(key.casefold(), []).append(place)
+        self._numbers = any(t is not None and pa.types.is_decimal(t) for t in types)
+        decimals = [
+            re.escape(key.rpartition(".")[2].encode())
+            for key, (_, sql) in zip(self._spelled, columns, strict=True)
+            if sql.startswith("DECIMAL")
+        ]
+        self._tiny = re.compile(rb'"(?:%s)"[ \t]*:[ \t]*"?[+-]?[0-9.]+[eE]-' % b"|".join(decimals))
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
         self._simple = self._simple and self._schema is not None
 
     def _read_as(self, sql: str) -> pa.DataType:
         if sql == "TIMESTAMP" and self._options.unit is not None:
             return _COUNTS
-        return pa.string() if sql in ("TIMESTAMP", "INTERVAL", "BYTES") else arrow_type(sql)
+        if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
+            return pa.string()
+        found = arrow_type(sql)
+        if pa.types.is_decimal(found) and found.precision + found.scale > NARROW:
+            return pa.decimal256(WIDE, found.scale)  # in 128 bits Arrow would lose some
+        return found
 
     def piece(self, block: bytes, first: int) -> Piece:
         """The rows of a block: lines that Arrow can't read line by line, the others as a whole."""
@@ -218,7 +233,7 @@ class _Reader:
         """The block as Arrow reads it, or None if anything is unusual."""
         if not self._simple or _has_lone_returns(block) or _has_lines_of_null(block):
             return None
-        if self._paths and self._has_points(block):
+        if (self._paths and self._has_points(block)) or self._has_odd_numbers(block):
             return None
         table = self._table(block)
         if table is None:
@@ -229,6 +244,11 @@ class _Reader:
         doubtful: set[int] = set()
         for key, (_, sql) in zip(self._spelled, self._columns, strict=True):
             array = nested.column(table, key)
+            if pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL"):
+                try:
+                    array = resized(array, arrow_type(sql))
+                except pa.ArrowInvalid:
+                    return None
             if array.type != arrow_type(sql):
                 array, bad = convert(array.cast(pa.string()), sql, self._options)
                 if len(bad):
@@ -276,6 +296,16 @@ class _Reader:
         """Whether a key within a path has points itself, or text looks so."""
         lower = block.lower()
         return any(json.dumps(key).encode() in lower for key in nested.joined(self._paths))
+
+    def _has_odd_numbers(self, block: bytes) -> bool:
+        """Whether a number may have more digits than Arrow counts, or a DECIMAL an exponent of
+        which Arrow might leave nothing.  Text that looks so is taken for one."""
+        if not self._numbers:
+            return False
+        if _LONG in block.translate(_DIGITS):
+            return True
+        small = b"e-" in block or b"E-" in block
+        return small and self._tiny.search(block) is not None
 
     def _all_exact(self, block: bytes, places: list[int]) -> bool:
         """Whether the lines in these places are rows as their text says."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.decimals import decimals
 from dsms.errors import UsageError
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
 from dsms.lengths import lengths
@@ -202,7 +203,10 @@ def _convert(texts: pa.Array, sql: str, first: int, bad: list[int]) -> list[pa.A
 
 
 def _whole(texts: pa.Array, sql: str) -> pa.Array:
-    return pc.cast(_whole_numbers(texts) if sql == "INT" else texts, arrow_type(sql))
+    to = arrow_type(sql)
+    if pa.types.is_decimal(to):
+        return decimals(texts, to)
+    return pc.cast(_whole_numbers(texts) if sql == "INT" else texts, to)
 
 
 def _whole_numbers(texts: pa.Array) -> pa.Array:

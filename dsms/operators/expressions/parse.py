@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.decimals import decimals
 from dsms.errors import InternalError
 from dsms.instants import instants
 from dsms.lengths import lengths
@@ -119,7 +120,7 @@ def _decimal(to: Type) -> Kernel:
     def kernel(errors: ErrorCounter, x: pa.Array) -> pa.Array:
         x = _drop(errors, x, pc.match_substring_regex(x, _NUMBER), str(to))
         try:
-            return x.cast(to.arrow)
+            return decimals(x, to.arrow)
         except pa.ArrowInvalid:  # some text has more digits after the point, or before it
             return _long_decimals(errors, x, to)
 
