@@ -24,6 +24,7 @@ from dsms.aggregates.parts.coded import Words, counting
 from dsms.aggregates.parts.fold import Folds
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.aggregates.parts.ordered import run_ordered
+from dsms.aggregates.parts.run_queues import run_queue
 from dsms.aggregates.parts.runs import (
     BEST,
     BEST_TOLD,
@@ -34,7 +35,6 @@ from dsms.aggregates.parts.runs import (
     TAIL_TOLD,
     WIDTH,
     appended,
-    goes_on,
     joined,
     lines,
 )
@@ -42,12 +42,6 @@ from dsms.aggregates.parts.words import arg_coding
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
 from dsms.state.columns import arrow_values
-
-# by slot, of a row: the next row; of a run, at its first row: its last row, the next run, the
-# candidates before and behind it
-NEXT, END, FOLLOWING, BEFORE, BEHIND = range(5)
-# by group: the first and the last row, the last run, the first and the last candidate
-OLDEST, YOUNGEST, CURRENT, FRONT, BACK = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,82 +77,6 @@ def _keep(
             out_valid[t] = True
 
 
-@njit(cache=True, nogil=True)
-def _arrived(s, ends, links, length, words, rank, down):
-    """Row s comes to the end of a group; `ends` are those of the group."""
-    last, run = ends[YOUNGEST], ends[CURRENT]
-    ends[YOUNGEST] = s
-    links[s, NEXT] = links[s, FOLLOWING] = NIL
-    if last >= 0:
-        links[last, NEXT] = s
-        if goes_on(words[last], words[s], rank, down):
-            length[run] += 1
-            links[run, END] = s
-            return
-        links[run, FOLLOWING] = s
-        if run != ends[OLDEST]:  # it is over: a candidate, and shorter ones before it are none
-            back = ends[BACK]
-            while back >= 0 and length[back] < length[run]:
-                back = links[back, BEFORE]
-            links[run, BEFORE], links[run, BEHIND] = back, NIL
-            ends[BACK] = run
-            if back >= 0:
-                links[back, BEHIND] = run
-            else:
-                ends[FRONT] = run
-    else:
-        ends[OLDEST] = s
-    ends[CURRENT] = s
-    length[s] = 1
-    links[s, END] = s
-
-
-@njit(cache=True, nogil=True)
-def _left(s, ends, links, length):
-    """Row s, the oldest of a group, leaves."""
-    after = links[s, NEXT]
-    ends[OLDEST] = after
-    if after < 0:
-        ends[YOUNGEST] = ends[CURRENT] = NIL
-    elif length[s] > 1:
-        length[after] = length[s] - 1
-        links[after, END], links[after, FOLLOWING] = links[s, END], links[s, FOLLOWING]
-        if ends[CURRENT] == s:
-            ends[CURRENT] = after
-    elif ends[FRONT] == after:
-        behind = links[after, BEHIND]
-        ends[FRONT] = behind
-        if behind >= 0:
-            links[behind, BEFORE] = NIL
-        else:
-            ends[BACK] = NIL
-
-
-@njit(cache=True, nogil=True)
-def _queue(
-    code, sign, slot, emit, words, valid, also, rank, told, down, start, by_told, ends, links,
-    length, out, out_valid,
-):  # fmt: skip
-    for i in range(len(code)):
-        g, s = code[i], slot[i]
-        if (len(valid) == 0 or valid[s]) and (len(also) == 0 or also[s]):
-            if sign[i] > 0:
-                _arrived(s, ends[g], links, length, words, rank, down)
-            else:
-                _left(s, ends[g], links, length)
-        t = emit[i]
-        best = ends[g, OLDEST]
-        if t < 0 or best < 0:
-            continue
-        front, current = ends[g, FRONT], ends[g, CURRENT]
-        if front >= 0 and length[front] > length[best]:
-            best = front
-        if length[current] > length[best]:
-            best = current
-        out[t] = length[best] if not by_told else told[best if start else links[best, END]]
-        out_valid[t] = True
-
-
 def _sides(args: tuple[Arg, ...]) -> tuple[Arg, Arg]:
     """(the argument that is told, the one that runs): the same where lengths are wanted."""
     return args[0], args[-1]
@@ -178,7 +96,7 @@ class RunsKept(ByGroup):
         _keep(
             feed.code, feed.slot, feed.emit, of.words, of.valid, told.valid, of.rank, told.words,
             want.down, want.start, self.runs, want.column, out.words, out.valid,
-        )  # fmt: skip
+        )  # many arrays  # fmt: skip
 
     def held(self) -> tuple[np.ndarray, ...]:
         full = self.runs[self.runs[:, COUNT] > 0]
@@ -206,10 +124,10 @@ class RunsQueue:
         self.ends = grown(self.ends, feed.groups, NIL)
         self.links = grown(self.links, len(of.words), NIL)
         self.length = grown(self.length, len(of.words), None)
-        _queue(
+        run_queue(
             *feed.events, of.words, of.valid, told.valid, of.rank, told.words, want.down,
             want.start, want.told, self.ends, self.links, self.length, out.words, out.valid,
-        )  # fmt: skip
+        )  # many arrays  # fmt: skip
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)
@@ -248,7 +166,7 @@ class RunsTree:
             *feed.events, of.words, of.valid, told.valid, of.rank, told.words, feed.ages,
             want.down, want.start, self.seed, self.root, self.nodes, self.luck, self.runs,
             want.column, out.words, out.valid,
-        )  # fmt: skip
+        )  # many arrays  # fmt: skip
 
     def moved(self, where: np.ndarray) -> None:
         kept = np.flatnonzero(where >= 0)

@@ -99,7 +99,7 @@ def _cut(s, g, ages, root, nodes, luck, path):
 def run_ordered(
     code, sign, slot, emit, words, valid, also, rank, told, ages, down, start, seed, root, nodes,
     luck, runs, column, out, out_valid,
-):  # fmt: skip
+):  # many arrays  # fmt: skip
     """Events into the trees; `column` of each group's runs is its answer.  luck: priorities by
     slot."""
     path = np.empty(2 * DEEP, np.int64)
