@@ -43,7 +43,7 @@ def recall(runtime: Runtime, query: EvaluatedQuery, core: lp.Output, counted: bo
     """What the rings hold of its past goes in; what they lack is reported."""
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     past = list(pasts(core.child))
-    query.registered = clock
+    query.registered_at(clock)
     if isinstance(query.evaluator, Timed):
         _count(runtime, query, query.evaluator, clock)
     elif counted:

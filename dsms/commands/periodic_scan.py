@@ -43,7 +43,8 @@ def scanned(new: Registration) -> PeriodicQuery:
     fetch = Fetcher(runtime.handle)
     scan = Scan(prepared, needed, fetch, errors, runtime.rings, counted, stream)
     query = new.query(scan, errors, streams, tables)
-    query.registered = query.clock = clock
+    query.registered_at(clock)
+    query.clock = clock
     if plan.counted:
         rows = come(runtime, stream, clock)
         query.numbers = scan.numbers = Numbers(rows.next)

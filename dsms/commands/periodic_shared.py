@@ -45,8 +45,9 @@ def settle(
     """The query is answered from synopses of its stream from now on."""
     (stream,) = query.reads
     first, clock = runtime.inputs[stream].next_complete, runtime.clock_of((stream,))
-    query.registered = first if counted else clock
+    query.registered_at(clock)
     if counted:
+        query.registered = first
         look_back(runtime, query, [_in_rows(p) for p in pasts(core.child)], clock)
     whole = runtime.shared.settle(
         member, query, runtime.rings.get(stream), runtime.handed_on(stream), first
@@ -71,6 +72,7 @@ def _joined(new: Registration, wanted: JoinRequest) -> PeriodicQuery:
     member = runtime.shared.joins.join(wanted, errors, runtime, synopsis)
     streams = {p.leaf: p.stream for p in pasts(new.plan.core.child)}
     query = new.query(member, errors, streams, ())
-    query.registered = query.clock = runtime.clock_of(query.reads)
+    query.registered_at(runtime.clock_of(query.reads))
+    query.clock = query.registered
     query.partial_until = runtime.shared.joins.settle(member, query, runtime)
     return query

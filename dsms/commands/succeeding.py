@@ -360,7 +360,7 @@ def _go_on(old: Registered, new: Registered, difference: Difference | None) -> N
         new.log, new.readers = old.log, old.readers
         new.log.limit = limit
     else:
-        new.log = ResultLog(limit, most, next_seq=old.seq)
+        new.log = ResultLog(limit, most, next_seq=old.seq, known_from=new.clock, current=old.seq)
         for reader in old.readers:
             what = f"query {new.name} was replaced, and its results are of another kind now"
             reader.finish("DS435", what)

@@ -106,6 +106,10 @@ class EvaluatedQuery(Registered):
         self.grouped = self.evaluator.together
         self.reads = tuple(sorted(set(self.streams.values())))
 
+    def registered_at(self, clock: int) -> None:
+        """It begins at this instant, before which it had no answer."""
+        self.registered = self.log.known_from = clock
+
     @property
     def begun(self) -> int:
         """The instant up to which it has looked at tables."""

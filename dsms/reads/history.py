@@ -57,8 +57,7 @@ def history_from(query: Registered, read: Read, at: int, floor: int = ALWAYS) ->
     if not chunks:
         return None
     reach = floor if chunks[0].at[0] <= floor else ALWAYS
-    if chunks[0].seq:  # others of its instant may be forgotten
-        reach = max(reach, int(chunks[0].at[0]))
+    reach = max(reach, query.log.lost)  # others of its instant may be forgotten
     if reach <= read.since(at):
         return None
     if read.rows is not None:

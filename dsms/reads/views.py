@@ -49,7 +49,8 @@ def view(runtime: Runtime, query: Registered, at: int) -> pa.RecordBatch | None:
     boundary = _boundary(query, at)
     parts = [now.slice(0, 0)]
     if boundary is not None:
-        for chunk in query.log.chunks:
+        told = (c for c in query.log.chunks if c.seq >= query.log.current)
+        for chunk in told:  # since no clock was set back
             first, end = np.searchsorted(chunk.at, [boundary, boundary + 1]).tolist()
             parts.append(chunk.data.slice(first, end - first))
     return _whole(parts)
@@ -67,6 +68,8 @@ def view_from(runtime: Runtime, query: Registered, at: int) -> int | None:
     whole = chunks[0].seq == 0 if chunks else query.seq == 0
     if whole and (not query.reads or _of_key(runtime, query) is not None):
         return None  # it began when its stream did
+    if (known := query.log.known_from) is not None:
+        return None if known <= at else min(known, last, query.shown_clock)
     return int(chunks[0].at[0]) if chunks else min(last, query.shown_clock)
 
 
@@ -140,10 +143,12 @@ def _boundary(query: Registered, at: int) -> int | None:
 
 def _boundary_from(query: Registered, at: int, last: int) -> int | None:
     """`view_from`; `last`: the last instant that its answer takes in."""
-    boundary, slide, chunks = _boundary(query, at), query.output.slide, query.log.chunks
-    first = query.first if isinstance(query, PeriodicQuery) else ALWAYS
-    if boundary is None or slide is None or (not chunks and query.seq):
+    boundary, slide, log = _boundary(query, at), query.output.slide, query.log
+    if boundary is None or slide is None or (not log.chunks and query.seq):
         return last
-    if chunks and chunks[0].seq:  # others of its instant may be forgotten
-        first = max(first, next_boundary(slide, int(chunks[0].at[0])))
-    return None if boundary >= first else min(last, first - 1)
+    known = log.known_from
+    if known is None:
+        known = query.first - 1 if isinstance(query, PeriodicQuery) else ALWAYS
+    if log.lost > ALWAYS:  # others of its instant may be forgotten
+        known = max(known, next_boundary(slide, log.lost) - 1)
+    return None if at >= known else min(last, known)

@@ -64,6 +64,7 @@ class RunningQuery(Registered):
     def start(self) -> None:
         """Report what is there before every instant: the empty answer of a global aggregate, rows
         of tables."""
+        self.log.known_from = ALWAYS
         self._begin(ALWAYS)
         self.advance(ALWAYS)
 
@@ -72,6 +73,7 @@ class RunningQuery(Registered):
 
         How its answer came about is not reported; the answer at that instant is the first thing
         that a view reports, if it `tells` of it."""
+        self.log.known_from = clock
         if clock == ALWAYS:
             self._begin(ALWAYS)
             yield from self.going(ALWAYS)

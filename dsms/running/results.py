@@ -13,12 +13,17 @@ import pyarrow as pa
 
 from dsms.api import Chunk
 from dsms.errors import UsageError
+from dsms.sql.types import ALWAYS
 
 
 @dataclass(slots=True)
 class ResultLog:
     """The newest result rows of a query, up to `limit` rows and `limit_bytes`; what is older is
-    forgotten, whole chunks at a time (the newest chunk stays)."""
+    forgotten, whole chunks at a time (the newest chunk stays).
+
+    known_from  the first instant as of which these rows undo the answer; None: not known
+    forgotten   the last instant of rows that it has forgotten; None: of none, or not known
+    current     the number of the first row since it began, or since a clock was set back"""
 
     limit: int
     limit_bytes: int = 64 << 20
@@ -26,6 +31,9 @@ class ResultLog:
     rows: int = 0
     nbytes: int = 0
     next_seq: int = 0
+    known_from: int | None = None
+    forgotten: int | None = None
+    current: int = 0
 
     def append(self, chunk: Chunk) -> None:
         count = len(chunk.at)
@@ -46,17 +54,30 @@ class ResultLog:
             old = self.chunks.popleft()
             self.rows -= len(old)
             self.nbytes -= old.nbytes
+            last = int(old.at.max())
+            self.forgotten = last if self.forgotten is None else max(self.forgotten, last)
+            if self.known_from is not None and old.seq >= self.current:
+                self.known_from = max(self.known_from, last)
 
     def go_on(self, seq: int) -> None:
         """Number the rows on from `seq`, instead of from 0."""
         for chunk in self.chunks:
             chunk.seq += seq
         self.next_seq += seq
+        self.current += seq
 
     def prepend(self, older: ResultLog) -> None:
         """The rows of another log come before these."""
         self.chunks.extendleft(reversed(older.chunks))
         self.rows, self.nbytes = self.rows + older.rows, self.nbytes + older.nbytes
+        self.forgotten = older.forgotten
+
+    @property
+    def lost(self) -> int:
+        """The last instant of which rows may be forgotten; ALWAYS: there is none."""
+        if not self.chunks or not self.chunks[0].seq:
+            return ALWAYS
+        return int(self.chunks[0].at[0]) if self.forgotten is None else self.forgotten
 
     def __getstate__(self) -> dict[str, Any]:
         """A checkpoint has the rows in one piece: thousands of small chunks take far longer to
@@ -66,6 +87,7 @@ class ResultLog:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self.known_from, self.forgotten, self.current = None, None, 0  # of earlier versions
         for name, value in state.items():
             setattr(self, name, deque(value.chunks()) if name == "chunks" else value)
 
