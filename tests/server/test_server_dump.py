@@ -191,3 +191,71 @@ def test_rows_that_wait_or_lack_are_told(serve: Any, tmp_path: Path) -> None:
     place.write_text(place.read_text().replace("HEARTBEAT", "COPY s FROM 'none.parquet';HEARTBEAT"))
     code, _, complaints = ran(serve(Engine()), "restore", str(place))
     assert code == 1 and "DS530" in complaints
+
+
+FED = """
+CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 MIN;
+CREATE TABLE w (k INT PRIMARY KEY, x STRING); INSERT INTO w VALUES (1, 'one'), (2, 'AS (');
+CREATE STREAM "Counts of" TIMESTAMP BY at RETAIN 1 HOUR
+    WITH (description = 'n, WITH AS', on_error = null) AS
+    SELECT Istream(s.k, COUNT(*) AS n, 'AS (' AS what) FROM s [RANGE 20 s], w WHERE s.k = w.k
+    GROUP BY s.k;
+CREATE STREAM gone TIMESTAMP BY at AS SELECT Dstream(DISTINCT k) FROM s [RANGE 3 s];
+CREATE STREAM notes (k INT, n INT, at INT) TIMESTAMP BY at UNIT ms RETAIN 2 HOURS;
+CREATE QUERY note AS INSERT INTO notes (k, n) SELECT k, n FROM "Counts of" WHERE n > 1;
+CREATE QUERY left_ AS INSERT INTO notes (k) SELECT Istream(g.k) FROM gone [RANGE 10 s] g,
+    "Counts of" [RANGE 10 s] c WHERE g.k = c.k;
+CREATE STREAM last AS SELECT Istream(k) FROM notes [RANGE 5 s];
+CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM notes [RANGE 30 s] GROUP BY k;
+CREATE QUERY p AS SELECT k, SUM(n) AS n FROM "Counts of" [RANGE 1 MIN SLIDE 5 s] GROUP BY k;
+CREATE QUERY both AS SELECT s.k, c.n FROM s [RANGE 2 s], "Counts of" [RANGE 2 s] c WHERE s.k = c.k;
+CREATE ROLE crew; GRANT SELECT ON "Counts of_feed" TO crew; GRANT SELECT ON q TO crew;
+"""
+FED_ASKED = (
+    'SELECT k, n, what, at FROM "Counts of" [RANGE UNBOUNDED] ORDER BY at, k, n',
+    "SELECT k, at FROM gone [RANGE UNBOUNDED] ORDER BY at, k",
+    "SELECT k, n, at FROM notes [RANGE UNBOUNDED] ORDER BY at, k, n",
+    "SELECT k, n FROM q ORDER BY k", "SELECT k, n FROM p ORDER BY k",
+    "SELECT k, n FROM both ORDER BY k, n",
+    "SELECT k, SUM(n) FROM notes [RANGE 25 s] GROUP BY k ORDER BY k",
+    "SELECT k, COUNT(*) FROM last [RANGE 4 s] GROUP BY k ORDER BY k",
+    "SHOW GRANTS",
+)  # questions  # fmt: skip
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_rows_of_a_chain_are_there_again(serve: Any, tmp_path: Path, ended: bool) -> None:
+    """Older ones than their sources keep, too; and what comes then is answered alike."""
+    before, after, folder = Engine(), Engine(), tmp_path / "copy"
+    before.execute(FED)
+    rows = [(i % 3, i % 7, i * 250_000) for i in range(1, 800) if i % 100 < 80]
+    before.ingest("s", rows)
+    before.heartbeat("s", 210_000_000)
+    if ended:
+        before.end("s")
+    code, _, complaints = ran(serve(before), "dump", "--windows", str(folder))
+    assert code == 0, complaints
+    text = (folder / "dump.sql").read_text()
+    assert 'stream "last": its rows come again' in text  # which have no column of instants
+    kept = [text.index(f'COPY "{name}"') for name in ("notes", "gone", "Counts of", "s")]
+    assert kept[0] < min(kept[1:3]) and max(kept[:3]) < kept[3]
+    code, _, complaints = ran(serve(after), "restore", str(folder / "dump.sql"))
+    assert code == 0, complaints
+    assert told(after, *FED_ASKED) == told(before, *FED_ASKED)
+    if not ended:
+        for engine in (before, after):
+            engine.ingest("s", [(i % 4, i % 5, 210_000_000 + i * 300_000) for i in range(1, 90)])
+            engine.heartbeat("s", 240_000_000)
+        assert told(after, *FED_ASKED) == told(before, *FED_ASKED)
+
+
+def test_rows_that_rest_on_times_of_arrival_come_again(serve: Any, tmp_path: Path) -> None:
+    before = Engine()
+    before.execute(
+        "CREATE STREAM s (k INT);"
+        "CREATE STREAM d TIMESTAMP BY at AS SELECT Istream(k) FROM s [NOW];"
+        "CREATE STREAM e TIMESTAMP BY at AS SELECT Istream(k) FROM d [NOW]"
+    )
+    assert ran(serve(before), "dump", "--windows", str(tmp_path / "copy"))[0] == 0
+    text = (tmp_path / "copy" / "dump.sql").read_text()
+    assert text.count("its rows come again") == 2 and "INSERT INTO" not in text

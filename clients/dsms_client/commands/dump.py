@@ -9,8 +9,11 @@ It takes an administrator.
 statements (with the rows of tables), beside it lies a Parquet file for each stream.  Restored, they
 are sent again behind all declarations, so that windows and synopses are filled and queries answer
 anew, with numbers from 0, and clocks stand where they were.  Rows that wait behind a clock are not
-among them, nor are those of streams that queries feed, which come about again from what their
-sources keep (older ones do not); rows that are stamped when they come are stamped anew.
+among them; rows that are stamped when they come are stamped anew.  Streams that queries feed have
+their rows, too, if these have their instants in a column (TIMESTAMP BY) and rest on none that are
+stamped anew: what their queries make again of those times is late there, and counted.  A stream AS
+SELECT is one and a query that feeds it then.  Rows of other such streams come about again from what
+their sources keep (older ones do not).
 
 examples:
   dsms dump > definitions.sql
@@ -24,19 +27,21 @@ exit codes: 0 fine, 2 wrong usage or no server
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dsms.errors import UsageError
 from dsms_client import literals
 from dsms_client.commands import connection
+from dsms_client.files.fed import Made
 from dsms_client.visible import write_utf8
 
 if TYPE_CHECKING:
     from dsms_client.results import RowSet
     from dsms_client.sync import Client
 
+Rows = Sequence[Sequence[Any]]
 ROWS, LETTERS = 1000, 100_000  # of one INSERT
 HEAD = """\
 -- Written by dsms dump; dsms restore runs it, on a server that has nothing of these names.
@@ -67,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         from dsms_client.files.windows import written
 
         folder = _made(args.windows)
-        texts = [*dump(client, True, args.comments), *written(client, folder)]
+        begin, made = declared(client, True, args.comments)
+        texts = [*begin, *written(client, folder, made)]
         (folder / "dump.sql").write_bytes("".join(f"{text}\n" for text in texts).encode())
     return 0
 
@@ -87,18 +93,29 @@ def _made(name: str) -> Path:
 
 def dump(client: Client, tables: bool, comments: bool = False) -> Iterator[str]:
     """The file, a piece at a time."""
-    yield HEAD
+    begin, made = declared(client, tables, comments)
+    yield from begin
+    for one in made:
+        yield from one.texts
+
+
+def declared(client: Client, tables: bool, comments: bool) -> tuple[list[str], Iterator[Made]]:
+    """How the file begins, and what is declared, in an order in which it can be made."""
     said = client.query("SHOW CREATE ALL").rows
+    users = any(kind == "user" for kind, _, _ in said)
+    return [HEAD, NEW_TOKENS] if users else [HEAD], _each(client, said, tables, comments)
+
+
+def _each(client: Client, said: Rows, tables: bool, comments: bool) -> Iterator[Made]:
     noted = _comments(client) if comments else {}
-    if any(kind == "user" for kind, _, _ in said):
-        yield NEW_TOKENS
     for kind, name, statement in said:
-        made = not statement.startswith("--")
-        yield f"{statement};" if made else statement
-        if made and (text := noted.get(name)):
-            yield f"COMMENT ON {kind.upper()} {literals.name(name)} IS {literals.quoted(text)};"
+        one = Made(kind, name, statement)
+        if not statement.startswith("--") and (text := noted.get(name)):
+            about = f"{kind.upper()} {literals.name(name)}"
+            one.behind.append(f"COMMENT ON {about} IS {literals.quoted(text)};")
         if tables and kind == "table":
-            yield from rows_of(name, client.query(f"SELECT * FROM {literals.name(name)}"))
+            one.behind += rows_of(name, client.query(f"SELECT * FROM {literals.name(name)}"))
+        yield one
 
 
 def _comments(client: Client) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import DsmsError
 from dsms_client import literals
+from dsms_client.files.fed import Made, arranged, movable, read
 from dsms_client.files.timecolumn import own_columns
 from dsms_client.shell import show
 
@@ -20,27 +21,61 @@ FED = "that of "  # how SHOW STREAMS says that queries give a stream's time
 ENDED = "it has ended"
 
 
-def written(client: Client, folder: Path) -> Iterator[str]:
-    """Write a file for each stream, in the order of its time; the statements, and what is not in
-    the files as comments.  Then clocks are set to where they stand."""
+def written(client: Client, folder: Path, made: Iterable[Made]) -> Iterator[str]:
+    """Write a file for each stream; all statements in the order in which they are to be run, and
+    what is not in the files as comments.  Then clocks are set to where they stand."""
     status = client.query("SHOW STREAMS")
     streams = [dict(zip(status.columns, row, strict=True)) for row in status.rows]
-    for number, stream in enumerate(streams):
-        name = stream["stream"]
+    columns = client.names()["streams"]
+    timed = {s["stream"] for s in streams if _is_timed(client, s)}
+    stamped = {s["stream"].casefold() for s in streams if s["clock"].startswith("system time")}
+    declared = [read(one, columns, timed) for one in made]
+    moved = movable(declared, timed, stamped)
+    plan = arranged(declared, moved)
+    yield from plan.first
+    by_key = {s["stream"].casefold(): s for s in streams}
+    for number, (key, texts) in enumerate(plan.then.items()):
+        yield from _rows(client, folder, by_key[key], number)
+        yield from _clock(by_key[key], ends=False)
+        yield from texts
+    rest = [s for s in streams if s["stream"].casefold() not in moved]
+    for number, stream in enumerate(rest, len(plan.then)):
         if stream["clock"].startswith(FED):
-            yield f"-- stream {literals.name(name)}: its rows come again from what its sources keep"
-            continue
-        if stream["waiting"]:
-            yield f"-- stream {literals.name(name)}: {stream['waiting']} rows wait behind its clock"
-        file = f"stream{number}.parquet"
-        if _write(client, name, folder / file, stream):
-            yield f"COPY {literals.name(name)} FROM '{file}';"
-    for stream in streams:
-        name, fed = literals.name(stream["stream"]), stream["clock"].startswith(FED)
-        if (stream["waits_for"] or "").endswith(ENDED) and not fed:
-            yield f"END STREAM {name};"
-        elif stream["complete"] is not None and stream["clock"].startswith("event time"):
-            yield f"HEARTBEAT {name} AT {literals.quoted(show.instant(stream['complete']))};"
+            name = literals.name(stream["stream"])
+            yield f"-- stream {name}: its rows come again from what its sources keep"
+        else:
+            yield from _rows(client, folder, stream, number)
+    for stream in rest:
+        if not stream["clock"].startswith(FED):
+            yield from _clock(stream)
+    yield from plan.last
+
+
+def _is_timed(client: Client, stream: dict[str, Any]) -> bool:
+    """Whether rows say their instants in a column; those with KEY take places, and are not all
+    kept."""
+    described = client.query(f"DESCRIBE {literals.name(stream['stream'])}")
+    notes = [note or "" for *_, note in described.rows]
+    return stream["key"] is None and any(note.startswith("event time") for note in notes)
+
+
+def _rows(client: Client, folder: Path, stream: dict[str, Any], number: int) -> Iterator[str]:
+    name = literals.name(stream["stream"])
+    if stream["waiting"]:
+        yield f"-- stream {name}: {stream['waiting']} rows wait behind its clock"
+    file = f"stream{number}.parquet"
+    if _write(client, stream["stream"], folder / file, stream):
+        yield f"COPY {name} FROM '{file}';"
+
+
+def _clock(stream: dict[str, Any], ends: bool = True) -> Iterator[str]:
+    """Where it stands; that of a stream which queries feed ends with those."""
+    name, ended = literals.name(stream["stream"]), (stream["waits_for"] or "").endswith(ENDED)
+    at = stream["newest"] if ended else stream["complete"]
+    if ended and ends:
+        yield f"END STREAM {name};"
+    elif at is not None and (not ends or stream["clock"].startswith("event time")):
+        yield f"HEARTBEAT {name} AT {literals.quoted(show.instant(at))};"
 
 
 def _write(client: Client, name: str, path: Path, status: dict[str, Any]) -> int:
@@ -48,11 +83,11 @@ def _write(client: Client, name: str, path: Path, status: dict[str, Any]) -> int
     import pyarrow.parquet as pq
 
     made, _ = client.work(lambda one: own_columns(one, name))
+    timed = status["clock"].startswith(("event time", FED))
     if status["key"] is not None:  # what it holds are rows that take places
         made = {*made, "_op"}
     given = [column for column, _ in client.names()["streams"][name] if column not in made]
     asked = f"SELECT {', '.join(map(literals.name, given))} FROM {literals.name(name)} s"
-    timed = status["clock"].startswith("event time")
     rows, writer = 0, None
     try:
         for table in _parts(client, f"{asked} [RANGE UNBOUNDED]", _span(client, name, timed)):
