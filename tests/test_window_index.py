@@ -19,10 +19,10 @@ from dsms.running import indices, picks
 from dsms.settings import Settings
 from dsms.sql.types import FOREVER
 from dsms.state import counts, stores
-from dsms.state.batch import Batch
+from dsms.state.batch import Batch, concat
 from dsms.state.counts import WindowCounts
 from dsms.state.index import WindowIndex
-from dsms.state.probing import address, compared
+from dsms.state.probing import column_at, compared, places_at
 from dsms.state.ring import Need, Ring
 from dsms.state.stores import BUCKETS, Buckets, buckets_of
 from tests.effort import examples
@@ -70,7 +70,7 @@ def test_rows_of_many_sub_windows_are_compared_in_one_go(name):
         for n in (1, 2, len(whole)):
             values = whole.slice(0, n)
             spans = [(np.arange(len(c), dtype=t), c) for c in cols for t in PLACES]
-            where = np.array([address(*s) for s in spans], np.int64)
+            where = np.array([(*places_at(p), *column_at(c)) for p, c in spans], np.int64)
             ends = np.array([len(c) for _, c in spans])
             span, place = compared(where, np.arange(len(spans)), ends * 0, ends, values)
             expected = [
@@ -83,6 +83,7 @@ def test_rows_of_many_sub_windows_are_compared_in_one_go(name):
 
 
 PLACES = (np.uint16, np.int32)
+
 
 # ---------------------------------------------------------------- a ring
 
@@ -117,6 +118,27 @@ class Held:
                     (rows,) = [p for _, p in found.among([sub])] or [np.empty(0)]
                     assert rows.tolist() == expected
                     assert not expected or sub.number in found.places
+            self.check_together(values)
+
+    def check_together(self, values: list[int]) -> None:
+        """Runs of sub-windows that the index knows, whose rows are taken in one go."""
+        found, known = (
+            self.index.find(pa.array(values)),
+            list(map(self.index.covers, self.ring.closed)),
+        )
+        n = known.index(False) if False in known else len(known)
+        for subs in (list(self.ring.closed)[:n], list(self.ring.closed)[n // 2 : n]):
+            nulls = any(s.rows.cols[0].null_count for s in subs)
+            rows = found.taken(subs, {0}) if subs else None
+            assert (rows is None) == (nulls or not subs)
+            if rows is not None:
+                whole = concat([s.rows for s in subs])
+                at = [k for k, key in enumerate(whole.cols[0].to_pylist()) if key in values]
+                expected = whole.take(np.array(at, np.int64))
+                assert rows.ts.tolist() == expected.ts.tolist()
+                assert rows.ids[0].tolist() == expected.ids[0].tolist()
+                assert rows.cols[0].equals(expected.cols[0])
+                assert found.taken(subs, ()).cols[0].null_count == len(at)  # type: ignore[union-attr]
 
     def check_counts(self, most: int, since: int, upto: int) -> None:
         done = self.counts.follow(self.ring, most)

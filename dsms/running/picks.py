@@ -137,7 +137,12 @@ class Pick:
         out = list[Batch]()
         for covered, some in groupby(subs, found.covers):
             if covered:
-                parts = found.among(list(some))
+                here = list(some)
+                rows = found.taken(here, self.used) if isinstance(found, Found) else None
+                if rows is not None:
+                    out.append(rows)
+                    continue
+                parts = found.among(here)
             elif self.reduced:
                 parts = [(sub.rows, found.matching(sub.rows)) for sub in some]
             else:

@@ -141,13 +141,14 @@ def gathered(parts: Sequence[tuple[Batch, Ints]], used: Collection[int]) -> Batc
     ts = np.concatenate([b.ts[p] for b, p in some])
     ids = [np.concatenate([b.ids[k][p] for b, p in some]) for k in range(len(some[0][0].ids))]
     cols = [
-        _picked([(b.cols[k], p) for b, p in some]) if k in used else pa.nulls(len(ts), col.type)
+        picked([(b.cols[k], p) for b, p in some]) if k in used else pa.nulls(len(ts), col.type)
         for k, col in enumerate(some[0][0].cols)
     ]
     return Batch(ts, None, None, tuple(ids), tuple(cols))
 
 
-def _picked(parts: list[tuple[pa.Array, Ints]]) -> pa.Array:
+def picked(parts: Sequence[tuple[pa.Array, Ints]]) -> pa.Array:
+    """The values at some places of each column, one behind the other (at least one column)."""
     if parts[0][0].type in EIGHT_BYTES and not any(col.null_count for col, _ in parts):
         return pa.array(np.concatenate([numpy_values(col)[p] for col, p in parts]))
     return pa.concat_arrays([col.take(pa.array(p)) for col, p in parts])

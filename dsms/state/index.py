@@ -9,8 +9,9 @@ its links; what has left ends a chain, so nothing is unlinked, and no bit is dir
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,15 @@ from numba import njit
 
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true, numpy_values
-from dsms.state.probing import address, can_compare, compared
+from dsms.state.gathering import COLUMNS, ID, TS, Addresses, taken
+from dsms.state.gathering import ready as gathering_ready
+from dsms.state.probing import can_compare, compared, compared_all, places_at, walked
 from dsms.state.probing import ready as probing_ready
 from dsms.state.ring import Ring, SubWindow
 from dsms.state.stores import BUCKETS, Buckets, buckets_of
 
 NEVER = -1
-MANY = 16  # buckets from which each sub-window is asked for all of them at once
+LIKELY = 1 << 14  # spans that are found, at most, most of the time
 
 
 @njit(cache=True, nogil=True)
@@ -42,15 +45,24 @@ def _link(present, serial, newest, slot, back, back_slot):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sub-window: its number, rows and first and last arrival number, by which it is known; and
-    for each of its buckets the next older sub-window that has it (int64[d], by serial number), and
-    its place there (uint16[d])."""
+    """One sub-window: its number; its rows and first and last arrival number, by which it is known,
+    and itself, while no other is in its place; and for each of its buckets the next older
+    sub-window that has it (int64[d], by serial number), and its place there (uint16[d])."""
 
     number: int
     known: tuple[int, int, int]
+    sub: ref[SubWindow]
     store: Buckets
     back: np.ndarray
     back_slot: np.ndarray
+
+    def addresses(self) -> tuple[int, int, int, int, int]:
+        """Where they lie (`probing`)."""
+        places = places_at(self.store.places)
+        starts, back, slot = (
+            a.__array_interface__["data"][0] for a in (self.store.starts, self.back, self.back_slot)
+        )
+        return *places, starts, back, slot
 
     @property
     def nbytes(self) -> int:
@@ -84,6 +96,8 @@ class WindowIndex:
     newest: np.ndarray = field(default_factory=lambda: np.full(BUCKETS, NEVER, np.int64))
     slot: np.ndarray = field(default_factory=lambda: np.zeros(BUCKETS, np.uint16))
     _scratch: np.ndarray = field(default_factory=lambda: np.full(BUCKETS, -1, np.int32))
+    _parts: tuple[int, np.ndarray] = (NEVER, np.empty((0, 5), np.int64))  # as of a version
+    columns: Addresses = field(default_factory=Addresses)  # of the rows of sub-windows
 
     def follow(self, ring: Ring, most: int) -> bool:
         """Let go of what has left the ring and take in what was closed, oldest first, up to `most`
@@ -133,45 +147,39 @@ class WindowIndex:
         serial = self.first + len(self.parts)
         _link(store.present, serial, self.newest, self.slot, back, back_slot)
         self.serial[sub.number] = serial
-        self.parts.append(Part(sub.number, known(sub.rows), store, back, back_slot))
+        self.parts.append(Part(sub.number, known(sub.rows), ref(sub), store, back, back_slot))
         self.version += 1
 
     # -- probes ------------------------------------------------------------------------------------
 
     def find(self, values: pa.Array) -> Found:
-        """Where rows of these values (of the column's type, none of them NULL) may be."""
-        buckets = set(buckets_of(values).tolist())
-        if len(buckets) <= MANY:
-            return self._linked(values, buckets)
-        found = self._each(np.array(sorted(buckets)))
-        count = sum(part.store.counted(at) for part, at in found.values())
-        return Found(self, self.version, values, found, count)
+        """Where rows of these values (of the column's type, none of them NULL) may be: from
+        sub-window to sub-window that has a bucket."""
+        buckets, parts = np.unique(buckets_of(values)).astype(np.int64), self.addressed()
+        walk = (parts, self.first, self.newest, self.slot, buckets)
+        spans = np.empty((min(len(buckets) * len(parts), LIKELY), 4), np.int64)
+        n = walked(*walk, spans)
+        if n > len(spans):
+            spans = np.empty((n, 4), np.int64)
+            walked(*walk, spans)
+        count = int((spans[:n, 3] - spans[:n, 2]).sum())
+        return Found(self, self.version, values, spans[:n], count)
 
-    def _linked(self, values: pa.Array, buckets: Iterable[int]) -> Found:
-        """From sub-window to sub-window that has a bucket."""
-        found: dict[int, tuple[Part, list[int]]] = {}
-        count = 0
-        for bucket in buckets:
-            serial, at = int(self.newest[bucket]), int(self.slot[bucket])
-            while serial >= self.first:
-                part = self.parts[serial - self.first]
-                found.setdefault(part.number, (part, []))[1].append(at)
-                count += int(part.store.starts[at + 1]) - int(part.store.starts[at])
-                serial, at = int(part.back[at]), int(part.back_slot[at])
-        places = {number: (part, np.array(at)) for number, (part, at) in found.items()}
-        return Found(self, self.version, values, places, count)
-
-    def _each(self, buckets: np.ndarray) -> dict[int, Places]:
-        """All sub-windows, one after the other."""
-        wanted = np.zeros(BUCKETS, np.bool_)
-        wanted[buckets] = True
-        some = ((p, np.flatnonzero(wanted[p.store.present])) for p in self.parts)
-        return {part.number: (part, at) for part, at in some if len(at)}
+    def addressed(self) -> np.ndarray:
+        """Where what is known of each sub-window lies (`probing`)."""
+        version, parts = self._parts
+        if version != self.version:
+            parts = np.array([p.addresses() for p in self.parts], np.int64).reshape(-1, 5)
+            self._parts = self.version, parts
+        return parts
 
     def covers(self, sub: SubWindow) -> bool:
         """Whether that sub-window, as it is, is in the index."""
         serial = self.serial.get(sub.number)
-        return serial is not None and self.parts[serial - self.first].known == known(sub.rows)
+        if serial is None:
+            return False
+        part = self.parts[serial - self.first]
+        return part.sub() is sub or part.known == known(sub.rows)
 
     @property
     def rows(self) -> int:
@@ -188,16 +196,28 @@ class WindowIndex:
         return sum(p.nbytes for p in self.parts) + int(self.newest.nbytes + self.slot.nbytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
-    """What an index found: by number of a sub-window the buckets in which rows may be; all of them
+    """What an index found: `spans` (`probing.walked`) of places of rows that may be it; all of them
     `count`."""
 
     index: WindowIndex
     version: int
     values: pa.Array
-    places: dict[int, Places]
+    spans: np.ndarray
     count: int
+    _places: dict[int, Places] | None = None
+
+    @property
+    def places(self) -> dict[int, Places]:
+        """By number of a sub-window the buckets in which rows may be."""
+        if self._places is None:
+            found: dict[int, tuple[Part, list[int]]] = {}
+            for k, at in self.spans[:, :2].tolist():
+                part = self.index.parts[k]
+                found.setdefault(part.number, (part, []))[1].append(at)
+            self._places = {n: (part, np.array(at)) for n, (part, at) in found.items()}
+        return self._places
 
     def covers(self, sub: SubWindow) -> bool:
         """Whether `rows` tells of that sub-window, as it is."""
@@ -206,10 +226,12 @@ class Found:
     def matching(self, rows: Batch) -> np.ndarray:
         """Which rows have one of the values, ascending."""
         col, values = rows.cols[self.index.column], self.values
-        if len(values) == 1 and can_compare((col,), values) and pa.types.is_int64(col.type):
+        if len(values) == 1 and pa.types.is_int64(col.type) and not col.null_count:
             return np.flatnonzero(numpy_values(col) == values[0].as_py())
         if len(values) == 1:
             return np.flatnonzero(numpy_true(pc.equal(col, values[0])))
+        if can_compare((col,), values):
+            return compared_all(col, values)
         return np.flatnonzero(numpy_true(pc.is_in(col, value_set=values)))
 
     def rows(self, sub: SubWindow) -> np.ndarray:
@@ -221,37 +243,29 @@ class Found:
         places = part.store.rows(at[0]) if len(at) == 1 else part.store.rows_of(at)
         return places[_among(sub.rows.cols[self.index.column], places, self.values)]
 
+    def taken(self, subs: Sequence[SubWindow], used: Collection[int]) -> Batch | None:
+        """Of sub-windows that the index covers, which follow each other, the rows that have one of
+        the values; None: of columns that are not read together.  Columns that are not `used` are
+        NULL."""
+        table, at = self.index.columns.of(subs), COLUMNS + 2 * self.index.column
+        first = self.index.serial[subs[0].number] - self.index.first
+        last = self.index.serial[subs[-1].number] - self.index.first
+        together = last - first == len(subs) - 1 and can_compare((), self.values)
+        if not (together and table[:, [TS, ID, at]].all()):
+            return None
+        part, _, start, end = self.spans.T
+        here = (part >= first) & (part <= last)
+        of, part, start, end = part[here] - first, part[here], start[here], end[here]
+        where = np.hstack([self.index.addressed()[part][:, :2], table[of, at : at + 2]])
+        span, place = compared(where, np.arange(len(of)), start, end, self.values)
+        of = of[span]
+        order = np.lexsort((place, of))
+        return taken(subs, table, of[order], place[order], used)
+
     def among(self, subs: Sequence[SubWindow]) -> list[tuple[Batch, np.ndarray]]:
-        """Of sub-windows that the index covers those with rows that have one of the values, and
-        these rows, ascending."""
-        column = self.index.column
-        some = [s for s in subs if s.number in self.places]
-        if not can_compare([s.rows.cols[column] for s in some], self.values):
-            return [(s.rows, self.rows(s)) for s in some]
-        if not some:
-            return []
-        parts = [self.places[s.number] for s in some]
-        where = np.array(
-            [
-                address(part.store.places, sub.rows.cols[column])
-                for sub, (part, _) in zip(some, parts, strict=True)
-            ],
-            np.int64,
-        )
-        of = np.repeat(np.arange(len(some)), [len(at) for _, at in parts])
-        first = np.concatenate([part.store.starts[at] for part, at in parts]).astype(np.int64)
-        end = np.concatenate([part.store.starts[at + 1] for part, at in parts]).astype(np.int64)
-        span, places = compared(where, of, first, end, self.values)
-        owner = of[span]
-        if len(of) > len(some):
-            order = np.lexsort((places, owner))
-            owner, places = owner[order], places[order]
-        cuts = np.searchsorted(owner, np.arange(len(some) + 1)).tolist()
-        return [
-            (sub.rows, places[start:stop])
-            for sub, start, stop in zip(some, cuts, cuts[1:], strict=False)
-            if stop > start
-        ]
+        """Of sub-windows that the index covers those with rows that may have one of the values, and
+        the rows that have one, ascending."""
+        return [(s.rows, self.rows(s)) for s in subs if s.number in self.places]
 
 
 def _among(col: pa.Array, places: np.ndarray, values: pa.Array) -> np.ndarray:
@@ -265,9 +279,12 @@ def ready() -> None:
     """Have the kernels compiled or loaded now."""
     Buckets.ready()
     probing_ready()
+    gathering_ready()
     ring, rows = (
         Ring(),
         Batch(np.zeros(1, np.int64), None, None, (np.zeros(1, np.int64),), (pa.array([1]),)),
     )
     ring.closed.append(SubWindow(0, rows))
-    WindowIndex(0).follow(ring, 1)
+    index = WindowIndex(0)
+    index.follow(ring, 1)
+    index.find(rows.cols[0])

@@ -25,7 +25,7 @@ SECOND = 1_000_000
 MOST = 4096  # sub-windows that a ring is cut into
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SubWindow:
     """A closed sub-window: its number, its rows, and the file that they are mapped from, if any."""
 
@@ -250,9 +250,8 @@ class Ring:
 
     def subwindows(self, since: int = ALWAYS, upto: int = FOREVER) -> Iterator[SubWindow]:
         """Those with rows in (since, upto], oldest first, whole; the open one last."""
-        for sub in self.closed:
-            if sub.rows.ts[-1] > since and sub.rows.ts[0] <= upto:
-                yield sub
+        first = bisect_right(self.closed, since, key=_last)
+        yield from islice(self.closed, first, bisect_right(self.closed, upto, key=_first))
         if self.buffer and self.buffer[0].ts[0] <= upto and self.buffer[-1].ts[-1] > since:
             rows = concat(self.buffer)
             self.buffer = [rows]
@@ -288,6 +287,14 @@ class Ring:
     @property
     def nbytes(self) -> int:
         return sum(s.nbytes() for s in self.closed) + sum(batch_bytes(b) for b in self.buffer)
+
+
+def _first(sub: SubWindow) -> int:
+    return int(sub.rows.ts[0])
+
+
+def _last(sub: SubWindow) -> int:
+    return int(sub.rows.ts[-1])
 
 
 def between(rows: Batch, since: int, upto: int) -> Batch:
