@@ -256,6 +256,7 @@ class Engine(Hosting):
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
         return {
             **engine_stats(self.runtime),
+            "replans": self.replanner.made,
             **({} if self.saver is None else self.saver.figures()),
         }
 

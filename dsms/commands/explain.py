@@ -12,6 +12,7 @@ from dsms.api import Cancel, Rows
 from dsms.commands.explain_archives import archive_plan, reads_archive
 from dsms.commands.explain_index import index_lines
 from dsms.commands.explain_paths import of_registered, of_statement
+from dsms.commands.plan_lines import plan_lines
 from dsms.commands.planning import Planner, planned
 from dsms.commands.select import optimized
 from dsms.commands.show_sharing import users
@@ -237,8 +238,10 @@ def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, l
 def _more(runtime: Runtime, running: Registered) -> list[str]:
     if isinstance(running, EvaluatedQuery):
         return of_registered(runtime, running)
-    if isinstance(running, RunningQuery) and running.feeds:
-        return list(_shared(runtime, running))
+    if isinstance(running, RunningQuery):
+        planned = list(plan_lines(runtime, running))
+        if running.feeds or planned:
+            return [*_shared(runtime, running), *planned]
     found = runtime.dispatch.lookup(running.home)
     if found is None:
         return []
@@ -251,6 +254,8 @@ def _more(runtime: Runtime, running: Registered) -> list[str]:
 def _shared(runtime: Runtime, running: RunningQuery) -> Iterator[str]:
     """Which parts of the plan run for others, too; behind that for whom."""
     feeds = sorted(running.feeds, key=lambda feed: feed.path)
+    if not feeds:
+        return
     texts = [_described(running.phys, feed.path) for feed in feeds]
     yield f"runs once for all queries that have it: {'; '.join(texts)}"
     for feed, text in zip(feeds, texts, strict=True):

@@ -15,6 +15,7 @@ from dsms.plan.text import slide
 from dsms.running.beginning import partial
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.paused import PausedQuery
+from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
@@ -52,6 +53,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
     own = [runtime.rights.owns(catalog.user, q.home) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
     late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
+    chosen = [q.chosen if isinstance(q, RunningQuery) else None for q in queries]
     columns: list[tuple[str, Type, list[Any]]] = [
         ("query", STRING, [q.name for q in queries]),
         (
@@ -102,6 +104,17 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
                 None if hidden else _waiting(runtime, q)
                 for q, hidden in zip(queries, late, strict=True)
             ],
+        ),
+        ("replans", INT, [c.changes if c else None for c in chosen]),
+        (
+            "plan_since",
+            TIMESTAMP,
+            [c.since if c and c.since > ALWAYS else None for c in chosen],
+        ),
+        (
+            "plan",
+            STRING,
+            [c.why if c and not hidden else None for c, hidden in zip(chosen, late, strict=True)],
         ),
         ("comment", STRING, [runtime.comments.get(q.home) for q in queries]),
     ]

@@ -9,6 +9,7 @@ from dsms.commands.quotas import user_stats
 from dsms.commands.show_archives import archive_stats
 from dsms.reads.stream_rows import kept
 from dsms.running.progress import progress
+from dsms.running.query import RunningQuery
 from dsms.running.registered import is_hidden
 from dsms.running.runtime import Runtime
 
@@ -36,6 +37,7 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "readers": len(q.readers),
             "failed": int(q.failure is not None),
             "clock": shown_instant(q.shown_clock),
+            **({"replans": q.chosen.changes} if isinstance(q, RunningQuery) else {}),
             **progress(runtime, q),
         }
         for key, q in runtime.queries.items()

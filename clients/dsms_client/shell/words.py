@@ -39,6 +39,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "distinct": ("auto", "input-storing", "delta-star", "counting"),
     "optimize": ("TRUE", "FALSE"),
     "partitions": (),
+    "replan": ("auto", "never"),
+    "replan_after": (),
     "result_log": (),
     "max_state": (),
     "complete": ("any", "required"),

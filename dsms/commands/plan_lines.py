@@ -1,0 +1,40 @@
+"""What EXPLAIN says of the plan of a query that runs: since when it has it, and why; whether it may
+change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsms.commands.replanning import why_never
+from dsms.intake.values import instant_text
+from dsms.plan.rejoin import Unfit, places
+from dsms.running.exchanging import inputs_at
+from dsms.running.query import RunningQuery
+from dsms.running.runtime import Runtime
+from dsms.sql.types import ALWAYS
+
+
+def plan_lines(runtime: Runtime, query: RunningQuery) -> Iterator[str]:
+    """Of a query that joins three inputs or more."""
+    if next(places(query.phys), None) is None:
+        return
+    chosen = query.chosen
+    times = "" if not chosen.changes else f" (change {chosen.changes})"
+    since = "" if chosen.since <= ALWAYS else f" since {instant_text(chosen.since)}"
+    yield f"this plan{since}{times}: {chosen.why}"
+    why = why_never(runtime, query) or _hindered(query)
+    if why is not None:
+        yield f"it does not change with the data: {why}"
+
+
+def _hindered(query: RunningQuery) -> str | None:
+    """Why none of its joins can be exchanged as things are."""
+    problems = []
+    for path in places(query.phys):
+        try:
+            inputs_at(query, path)
+        except Unfit as problem:
+            problems.append(str(problem))
+        else:
+            return None
+    return problems[0]
