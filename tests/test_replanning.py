@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.effort import examples
+from dsms.engine import Engine
+from tests.effort import examples, sampled
 from tests.generate.many_windows import joined_windows
 from tests.replans import forced
 from tests.stories.model import Story
@@ -41,3 +45,64 @@ def test_across_kills(story: Story, seed: int) -> None:
     """With checkpoints before and after, and changes that the journal alone knows."""
     with forced(seed):
         check_restarts(story, ways(seed)[seed % 4], seed)
+
+
+DDL = ";".join(f"CREATE STREAM {s} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t" for s in "abc")
+SUMS = "SELECT c.k AS k, COUNT(*) AS n FROM c [RANGE 4 s] GROUP BY c.k"
+OVER = (
+    "SELECT a.k, a.v, b.v AS w, s.n FROM a [RANGE 4 s], b [RANGE 3 s], ({sums}) s "
+    "WHERE a.k = b.k AND b.k = s.k"
+)
+JOINED = "FROM a [RANGE 4 s], b [RANGE 3 s], c [RANGE 2 s] WHERE a.k = b.k AND b.k = c.k"
+QUERIES = {
+    "groups": SUMS,
+    "over": OVER.format(sums=SUMS),
+    "one": f"SELECT a.v, c.v AS w {JOINED}",
+    "two": f"SELECT a.k, COUNT(*) AS n, MAX(c.v) AS m {JOINED} GROUP BY a.k",
+    "late": f"SELECT DISTINCT a.k {JOINED}",
+    "reads": "SELECT w, COUNT(*) AS n FROM one GROUP BY w",
+}
+
+
+def seen(seed: int, chance: float) -> tuple[dict[str, list[object]], int]:
+    """What six queries tell that share parts of their plans, by name, and how many changes."""
+    random = Random(seed)
+    with forced(seed, chance) as changes:
+        engine = Engine()
+        engine.execute(DDL)
+        readers, names = {}, list(QUERIES)
+        for second in range(12):
+            if names and second % 2 == 0:
+                name = names.pop(0)
+                engine.execute(f"CREATE QUERY {name} AS {QUERIES[name]}")
+                readers[name] = engine.subscribe(name, 0)
+            if second == 9:
+                engine.execute("DROP QUERY two")
+            for stream in "abc":
+                n = random.randint(0, 6)
+                ts = sorted(random.randrange(second * 1000, second * 1000 + 1000) for _ in range(n))
+                rows = {
+                    "k": [random.randint(0, 2) for _ in ts],
+                    "v": [random.randint(0, 9) for _ in ts],
+                    "t": [1000 * at for at in ts],
+                }
+                engine.ingest(stream, rows)
+                engine.heartbeat(stream, (second + 1) * 1_000_000 - 1)
+        told: dict[str, list[object]] = {
+            name: [
+                (p.kind, p.seq, p.at, p.data.to_pylist())
+                for p in reader.take()
+                if p.data is not None
+            ]
+            for name, reader in readers.items()
+        }
+    return told, changes.made
+
+
+@pytest.mark.parametrize("seed", sampled(range(12), 6))
+def test_beside_queries_that_share_parts(seed: int) -> None:
+    """Joins whose inputs are shared, joins that are shared themselves, and answers that others
+    read."""
+    told, made = seen(seed, 0.5)
+    assert made > 0
+    assert told == seen(seed, 0.0)[0]
