@@ -12,15 +12,19 @@ one operator (`joins = pipeline`), and as the planner decides after it has seen 
 rows; DuckDB joins all rows at once, a batch; the kernel alone.  CPU time of all rows, state of all
 operators at most; results are counted and must be equal.
 
+Plans that change: the same queries registered before the first rows, when the planner knows
+nothing; and a chain of windows whose rates change, against each tree that never does.
+
 Bars: where intermediate results are at least 10 times the windows, the pipeline has at most a fifth
 of the tree's state and takes at most half of its time; `auto` never takes more than 1.1 times the
-better one.
+better one; registered before the first rows no more than 1.3 times over the whole run, and 1.1 over
+its second half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -29,7 +33,17 @@ from dsms.plan.join_order import JoinedWindow, Nested
 from tests.benchmarks import multijoin_models as models
 from tests.benchmarks.harness import Options, Plot, Section, Table, ratio, same, shown, took
 from tests.benchmarks.multijoin_orders import heuristic, ordered, windows
-from tests.benchmarks.multijoin_work import Job, Ran, duck, kernel, real, run, star
+from tests.benchmarks.multijoin_work import (
+    BEFORE,
+    Job,
+    Ran,
+    duck,
+    kernel,
+    real,
+    run,
+    star,
+    swapping,
+)
 
 RATES, LENGTH = np.array([10.0, 1.0, 1.0, 1.0]), 100
 VALUES = np.array([40, 100, 8, 5])
@@ -54,8 +68,10 @@ def section(options: Options) -> Section:
     curves, lines = _figures_5_3_and_5_4(options, trials)
     engine, jobs = _engine(options)
     claims = [*_about_orders(ratios), *_about_curves(lines), *_about_the_engine(jobs)]
+    blind, more = _replanned(options)
+    claims += more
     said = Table("Claims", ("claim", "here", "figures"), tuple(claims))
-    parts: list[Table | Plot] = [orders, *curves, _heuristic(options), engine, said]
+    parts: list[Table | Plot] = [orders, *curves, _heuristic(options), engine, *blind, said]
     return Section("Joins of many windows", __doc__ or "", parts)
 
 
@@ -255,15 +271,18 @@ def _window(random: Random) -> JoinedWindow:
 # ---------------------------------------------------------------- the engine
 
 
-def _jobs(options: Options) -> list[Job]:
-    stars = options.pick(
+def _stars(options: Options) -> list[Job]:
+    return options.pick(
         [star(3, 1600, 40), star(4, 300, 30), star(5, 60, 8, window=5),
          star(6, 30, 5, window=2.5, seconds=20), star(3, 3000, 3000), star(4, 10_000, 20_000),
          star(3, 20_000, 2_000_000)],
         [star(3, 600, 20), star(4, 100, 10), star(3, 3000, 3000)],
         [star(3, 20, 4), star(4, 10, 5)],
     )  # a table  # fmt: skip
-    return [*stars, *([] if options.mode == "toy" else real())]
+
+
+def _jobs(options: Options) -> list[Job]:
+    return [*_stars(options), *([] if options.mode == "toy" else real())]
 
 
 def _engine(options: Options) -> tuple[Table, list[tuple[Job, dict[str, Ran]]]]:
@@ -289,11 +308,75 @@ def _engine(options: Options) -> tuple[Table, list[tuple[Job, dict[str, Ran]]]]:
     return Table("The engine", header, tuple(rows), (note,)), jobs
 
 
-def _in_turns(job: Job, times: int) -> dict[str, Ran]:
+STILL = ", replan = never"
+BLIND = {
+    "tree": f"joins = tree{STILL}",
+    "pipeline": f"joins = pipeline{STILL}",
+    "auto, never": f"joins = auto{STILL}",
+    "auto": "joins = auto",
+}
+
+
+def _replanned(options: Options) -> tuple[list[Table], list[Claim]]:
+    """Registered before the first rows; and where rates change."""
+    rows, whole, late = [], [], []
+    for job in _stars(options):
+        ran = _in_turns(job, options.pick(5, 3, 1), BLIND, 0)
+        for name, one in ran.items():
+            same(f"{job.name}: {name}", one.results, ran["tree"].results)
+        best = min(ran["tree"].cpu, ran["pipeline"].cpu)
+        half = min(ran["tree"].late, ran["pipeline"].late)
+        whole.append(ran["auto"].cpu / best)
+        late.append(ran["auto"].late / half)
+        times = [f"{1000 * r.cpu:.0f}" for r in ran.values()]
+        never = ratio(ran["auto, never"].cpu / best)
+        rows.append(
+            (job.name, *times, str(ran["auto"].changes), never, ratio(whole[-1]), ratio(late[-1]))
+        )
+    header = ("job", *(f"{name}, ms" for name in BLIND), "changes", "never", "auto", "later")
+    note = "never, auto: over the better of tree and pipeline; later: in the second half"
+    title = "Registered before the first rows"
+    tables = [Table(title, header, tuple(rows), (note,)), *_swapped(options)]
+    bars = (("over the whole run", whole, 1.3), ("over the second half", late, 1.1))
+    claims = [
+        _claim(f"{title}: at most {bar} {what}", max(found) <= bar, _span(found))
+        for what, found, bar in bars
+    ]
+    return tables, claims
+
+
+def _swapped(options: Options) -> Iterator[Table]:
+    job = swapping(options.pick(180, 90, 12))
+    ways = {
+        "as written, a b first": f"optimize = false{STILL}",
+        "never": f"joins = auto{STILL}",
+        "auto": "joins = auto",
+    }
+    times = options.pick(5, 3, 1)
+    ran = _in_turns(job, times, ways, 0)
+    turned = replace(job, windows=job.windows[::-1], chain=job.chain[::-1])
+    ran["as written, c b first"] = _in_turns(turned, times, {"": ways["as written, a b first"]}, 0)[
+        ""
+    ]
+    for name, one in ran.items():
+        same(f"{job.name}: {name}", one.results, ran["auto"].results)
+    auto = ran["auto"]
+    rows = tuple(
+        (name, f"{1000 * r.cpu:.0f}", shown(r.state), str(r.changes), ratio(r.cpu / auto.cpu))
+        for name, r in ran.items()
+    )
+    yield Table(
+        f"Rates that change: {job.name}", ("plan", "ms", "bytes", "changes", "of auto"), rows
+    )
+
+
+def _in_turns(
+    job: Job, times: int, ways: dict[str, str] = OPTIONS, before: int = BEFORE
+) -> dict[str, Ran]:
     """The least of the repetitions, which take turns."""
     found: dict[str, Ran] = {}
     for _ in range(times):
-        for name, option in OPTIONS.items():
-            one = run(job, option)
+        for name, option in ways.items():
+            one = run(job, option, before)
             found[name] = min(found.get(name, one), one, key=lambda r: r.cpu)
     return found

@@ -29,7 +29,8 @@ class Job:
     """Windows on one key each, joined.
 
     streams  by name, columns k (the key), v, t;  windows: (stream, seconds), one for each input
-    where    what else is asked of results"""
+    where    what else is asked of results
+    chain    the columns by which each window hangs on the next; else all are equal in k"""
 
     name: str
     streams: Mapping[str, pa.Table]
@@ -38,6 +39,7 @@ class Job:
     frame: float
     where: str = ""
     tags: tuple[str, ...] = ()
+    chain: str = ""
 
     @property
     def inputs(self) -> list[str]:
@@ -49,6 +51,9 @@ class Job:
             for x, (s, w) in zip(self.inputs, self.windows, strict=True)
         )
         keys = " AND ".join(f"x0.k = {x}.k" for x in self.inputs[1:])
+        if self.chain:
+            links = enumerate(pairwise(self.inputs))
+            keys = " AND ".join(f"{x}.{self.chain[n]} = {y}.{self.chain[n]}" for n, (x, y) in links)
         items = ", ".join(f"{x}.v AS v{n}" for n, x in enumerate(self.inputs))
         return f"SELECT Istream(x0.k, {items}) FROM {froms} WHERE {keys}{self.where}"
 
@@ -75,11 +80,14 @@ class Ran:
     state: int
     results: int
     plan: list[str] = field(default_factory=list)
+    late: float = 0.0  # CPU seconds of the second half of the frames
+    changes: int = 0  # of the plan
 
 
-def run(job: Job, option: str) -> Ran:
-    """The job in an engine; `option` of the query."""
-    engine, cpu, state, plan = dsms.Engine(), 0.0, 0, list[str]()
+def run(job: Job, option: str, before: int = BEFORE) -> Ran:
+    """The job in an engine; `option` of the query, which is registered when `before` frames have
+    come."""
+    engine, cpu, state, plan, late = dsms.Engine(), 0.0, 0, list[str](), 0.0
     kind = "STRING" if pa.types.is_string(next(iter(job.streams.values()))["k"].type) else "INT"
     for name in job.streams:
         engine.execute(f"CREATE STREAM {name} (k {kind}, v INT, t TIMESTAMP) TIMESTAMP BY t")
@@ -93,16 +101,18 @@ def run(job: Job, option: str) -> Ran:
 
     with clean_heap():
         for number, (end, rows) in enumerate(job.frames()):
-            if number == BEFORE:
+            if number == before:
                 engine.execute(f"CREATE QUERY q AS {job.sql()} WITH ({option}, result_log = 0)")
                 plan = engine.execute("EXPLAIN QUERY q")[0].data["plan"].to_pylist()
             cost = took(lambda e=end, r=rows: step(e, r))  # type: ignore[misc]
-            if number >= BEFORE:
+            if number >= before:
                 cpu += cost.cpu
+                late += cost.cpu if 2 * end > job.seconds * SECOND else 0.0
                 state = max(state, engine.runtime.queries["q"].pipeline.nbytes())  # type: ignore[attr-defined]
     results = engine.next_seq("q")
+    changes = engine.stats()["replans"]
     engine.close()
-    return Ran(cpu, state, results, plan)
+    return Ran(cpu, state, results, plan, late, changes)
 
 
 def duck(job: Job) -> tuple[float, int]:
@@ -172,6 +182,27 @@ def star(
     kept = sum(alive * (alive / values) ** (k - 1) for k in range(2, n)) / (n * alive)
     tags = ("intermediate",) if kept >= 10 else ()
     return Job(what, streams, tuple((s, window) for s in streams), seconds, frame, "", tags)
+
+
+def swapping(seconds: float, window: float = 5, fast: int = 300, slow: int = 3) -> Job:
+    """A chain of three windows, of which now the first is fast and now the last, a third of the
+    time each: what is best to be joined first changes."""
+    rng = np.random.default_rng(3)
+    third = seconds / 3
+    streams = {}
+    for name, rates in (("a", (fast, slow, fast)), ("b", (60,) * 3), ("c", (slow, fast, slow))):
+        ts = np.concatenate(
+            [
+                np.sort(rng.integers(int(n * third * SECOND), int((n + 1) * third * SECOND),
+                                     int(rate * third)))
+                for n, rate in enumerate(rates)
+            ]
+        )  # a call  # fmt: skip
+        columns = rng.integers(0, 20, len(ts)), rng.integers(0, 20, len(ts)), ts
+        streams[name] = pa.table(dict(zip("kvt", columns, strict=True)))
+    windows = tuple((s, window) for s in streams)
+    what = f"a chain of 3, {fast} and {slow} rows/s in turns"
+    return Job(what, streams, windows, seconds, 1.0, chain="kv")
 
 
 def real() -> Iterator[Job]:
