@@ -138,3 +138,30 @@ def test_times_of_csv_are_those_that_each_is_alone(tmp_path_factory, texts, bloc
         lines = [line for piece in pieces for line in piece.lines.tolist()]
         found.append((rows, lines, [reject for piece in pieces for reject in piece.rejects]))
     assert found[0] == found[1]
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.lists(st.sampled_from([*TIMES, None, 5, 1.5, "no JSON", {}]), min_size=1, max_size=6),
+    st.sampled_from([1, 40, 1 << 20]),
+)
+def test_times_of_json_are_those_that_each_is_alone(tmp_path_factory, texts, block):
+    path = tmp_path_factory.mktemp("json") / "a.jsonl"
+    lines = [
+        f"{text}\n" if text == "no JSON" else json.dumps({"v": 1, "data": {"seen": {"at": text}}})
+        for text in texts
+    ]
+    path.write_text(FIRST + "".join(line.rstrip("\n") + "\n" for line in lines) + FIRST)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonfile, "BLOCK", block)
+        assert told(path, patch)[:2] == told(path, patch, whole=False)[:2]
+
+
+def test_times_that_arrow_knows_and_others_are_read_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    known, other = (FIRST.replace("2020-01-01", t) for t in ("2020-01-01T12", "20200101"))
+    path.write_text(FIRST + known + other)
+    rows, rejects, whole = told(path, monkeypatch)
+    assert ([row[4] for row in rows], rejects, whole) == (
+        [1577836800000000, 1577880000000000, 1577836800000000], [], 1,
+    )  # times  # fmt: skip

@@ -20,21 +20,27 @@ import pyarrow.json
 
 from dsms.decimals import NARROW, WIDE, resized
 from dsms.errors import UsageError
+from dsms.instants import within
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
+from dsms_client.files.jsonshape import (
+    Shape,
+    has_lines_of_null,
+    has_lines_of_objects,
+    has_lone_returns,
+)
 from dsms_client.files.jsonvalue import (
     Number,
     Pairs,
     fits,
-    is_unicode,
     kind_of,
+    rejected,
     shown,
     text_of,
 )
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import (
-    NO_TEXT,
     Column,
     Mapping,
     Piece,
@@ -50,9 +56,8 @@ from dsms_client.files.text import convert, reason, suspects
 BLOCK = 4 << 20
 MANY, OFTEN = 50, 4  # lines that are read alone: so many, and one of so many behind them
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
-_NULL_LINE = re.compile(rb"(?:\A|\n)[ \t\r]*null")
-_BETWEEN = re.compile(rb"\}[ \t\r]*\n[ \t]*\{")
 _ROW = re.compile(r"in row (\d+)$")  # how Arrow says which line it can't read
+TIMES = pa.timestamp("us")
 _COUNTS = pa.decimal256(WIDE, 9)  # which Arrow reads from numbers and from text
 # a run of so many digits and points may be more than Arrow can count
 _LONG, _DIGITS = b"0" * (NARROW + 1), bytes.maketrans(b"123456789.", b"0000000000")
@@ -106,13 +111,13 @@ def _pieces(source: FileSource, reader: _Reader) -> Pieces:
         for block in blocks(stream, BLOCK, None, source.name, limited=False):
             if line == 1:
                 block = block.removeprefix(BOM)
-            if not block.strip():
+            if block.isspace():
                 line += block.count(b"\n")
                 continue
             block = block if block.endswith((b"\n", b"\r")) else block + b"\n"
             piece = reader.piece(block, line)
             piece.done = source.position()
-            line += len(block.splitlines()) if _has_lone_returns(block) else block.count(b"\n")
+            line += len(block.splitlines()) if has_lone_returns(block) else block.count(b"\n")
             yield piece
 
 
@@ -122,26 +127,6 @@ def _array_pieces(source: FileSource, reader: _Reader) -> Pieces:
             piece = numbered(reader.piece(block, 0), numbers)
             piece.done = source.position()
             yield piece
-
-
-def _has_lone_returns(block: bytes) -> bool:
-    """Whether some lines end in a carriage return alone, which is no row's end for Arrow."""
-    return b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
-
-
-def _has_lines_of_objects(block: bytes) -> bool:
-    """Whether each line begins and ends as an object does, as none can within another: then there
-    is no line with two objects, and none without one."""
-    lines, text = block.count(b"\n"), block.strip()
-    if not (text.startswith(b"{") and text.endswith(b"}")):
-        return False
-    between = b"}\r\n{" if b"\r" in block else b"}\n{"
-    return lines == text.count(between) + 1 or lines == len(_BETWEEN.findall(text)) + 1
-
-
-def _has_lines_of_null(block: bytes) -> bool:
-    """Whether some line is no object but `null`: Arrow takes it for a row, or dies of it."""
-    return b"null" in block and _NULL_LINE.search(block) is not None
 
 
 class _Reader:
@@ -162,8 +147,9 @@ class _Reader:
             key if key in keys or key in self._paths else folded.get(key.casefold(), key)
             for key in wanted
         ]
-        types = [self._read_as(sql) for _, sql in columns]
-        self._schema = nested.schema(self._spelled, types)
+        # instants as Arrow reads them, until some are written in a way that it does not know
+        self._timed = not (options.unit or options.zone or options.time_formats)
+        self._schema = self._made()
         self._only = True  # so far objects have had no keys but those that are read
         self._exact = {key: place for place, key in enumerate(wanted)}
         self._folded: dict[str, list[int]] = {}
@@ -179,9 +165,14 @@ class _Reader:
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
         self._simple = self._simple and self._schema is not None
 
+    def _made(self) -> pa.Schema | None:
+        return nested.schema(self._spelled, [self._read_as(sql) for _, sql in self._columns])
+
     def _read_as(self, sql: str) -> pa.DataType:
         if sql == "TIMESTAMP" and self._options.unit is not None:
             return _COUNTS
+        if sql == "TIMESTAMP" and self._timed:
+            return TIMES
         if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
             return pa.string()
         found = arrow_type(sql)
@@ -209,9 +200,9 @@ class _Reader:
         """Which lines (from 0) Arrow says that it can't read; none, where it does not say it of
         each, or of so many that it does not pay."""
         none = np.empty(0, np.int64)
-        if not self._simple or _has_lone_returns(block) or b"\n\n" in block:
+        if not self._simple or has_lone_returns(block) or b"\n\n" in block:
             return none
-        if _has_lines_of_null(block):
+        if has_lines_of_null(block):
             return none
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
         odd: list[int] = []
@@ -231,19 +222,28 @@ class _Reader:
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
-        if not self._simple or _has_lone_returns(block) or _has_lines_of_null(block):
+        shape = Shape.of(block)
+        if not self._simple or (
+            not shape.plain and (has_lone_returns(block) or has_lines_of_null(block))
+        ):
             return None
-        if (self._paths and self._has_points(block)) or self._has_odd_numbers(block):
+        if self._has_odd_numbers(block):
             return None
         table = self._table(block)
-        if table is None:
+        if table is None or table.num_rows != shape.lines:
             return None
-        if table.num_rows != block.count(b"\n") or not _has_lines_of_objects(block):
+        if not (shape.plain or has_lines_of_objects(block)):
+            return None
+        if self._paths and not self._only and self._has_points(block):
             return None
         arrays = []
         doubtful: set[int] = set()
         for key, (_, sql) in zip(self._spelled, self._columns, strict=True):
             array = nested.column(table, key)
+            if array.type == TIMES:
+                if (times := within(array.cast(pa.int64()))) is None:
+                    return None
+                array = times
             if pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL"):
                 try:
                     array = resized(array, arrow_type(sql))
@@ -284,13 +284,20 @@ class _Reader:
         return table
 
     def _read_from(self, block: bytes | memoryview, others: str) -> pa.Table:
-        return pyarrow.json.read_json(
-            pa.BufferReader(block),
-            pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-            pyarrow.json.ParseOptions(
-                explicit_schema=self._schema, unexpected_field_behavior=others
-            ),
-        )
+        try:
+            return pyarrow.json.read_json(
+                pa.BufferReader(block),
+                pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+                pyarrow.json.ParseOptions(
+                    explicit_schema=self._schema, unexpected_field_behavior=others
+                ),
+            )
+        except pa.ArrowInvalid as problem:
+            if not self._timed or f"JSON to {TIMES}" not in str(problem):
+                raise
+        self._timed = False
+        self._schema = self._made()
+        return self._read_from(block, others)
 
     def _has_points(self, block: bytes) -> bool:
         """Whether a key within a path has points itself, or text looks so."""
@@ -341,12 +348,12 @@ class _Reader:
             try:
                 rows.append(self._row(text))
             except ValueError as problem:
-                rejects.append(_reject(number, str(problem), text))
+                rejects.append(rejected(number, str(problem), text))
                 continue
             lines.append(number)
             texts.append(text)
         bad, arrays = self._typed(rows)
-        rejects += [_reject(lines[i], why, texts[i]) for i, why in bad.items()]
+        rejects += [rejected(lines[i], why, texts[i]) for i, why in bad.items()]
         good = np.setdiff1d(np.arange(len(rows)), list(bad))
         batch = pa.RecordBatch.from_arrays(
             [a.take(pa.array(good)) for a in arrays], [n for n, _ in self._columns]
@@ -414,14 +421,6 @@ class _Reader:
             names = " or ".join(self._wanted[place] for place in places)
             raise ValueError(f"the key {json.dumps(key)} could be {names}")
         return places[0] if places else None
-
-
-def _reject(line: int, why: str, text: str) -> Reject:
-    """With the reason that is behind it where bytes of the line are no text."""
-    if not is_unicode(text):
-        raw = text.encode(errors="surrogateescape")
-        why, text = f"{NO_TEXT}: {raw[:100]!r}", raw.decode(errors="replace")
-    return Reject(line, why, text)
 
 
 def _count(block: bytes, key: str) -> int:

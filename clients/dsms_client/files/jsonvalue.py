@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dsms_client.files.pieces import NO_TEXT, Reject
+
 
 class Pairs(list[tuple[str, Any]]):
     """An object: its keys and values as they stand there."""
@@ -52,3 +54,11 @@ def kind_of(value: Any) -> str:
         return "a number"
     names = {Pairs: "an object", list: "a list", str: "text", bool: "true or false"}
     return names.get(type(value), "null")
+
+
+def rejected(line: int, why: str, text: str) -> Reject:
+    """With the reason that is behind it where bytes of the line are no text."""
+    if not is_unicode(text):
+        raw = text.encode(errors="surrogateescape")
+        why, text = f"{NO_TEXT}: {raw[:100]!r}", raw.decode(errors="replace")
+    return Reject(line, why, text)
