@@ -9,10 +9,11 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.cells import CellRows
 from dsms.sql.expr import AggCall
 from dsms.state.columns import numpy_valid
+from dsms.state.lengthening import grown
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,6 @@ from dsms.aggregates.parts.base import (
     Arg,
     GroupEvents,
     Leaving,
-    grown,
 )
 from dsms.aggregates.parts.coded import Words
 from dsms.aggregates.parts.heap import NO_WORDS, Heap
@@ -29,6 +28,7 @@ from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.aggregates.parts.picks import FIRST, LAST, Picks
 from dsms.aggregates.parts.words import arg_coding
 from dsms.sql.expr import AggCall
+from dsms.state.lengthening import grown
 
 
 @njit(cache=True, nogil=True)

@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import NO_AGES, Aggregate, Answers, Arg, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import NO_AGES, Aggregate, Answers, Arg, GroupEvents, Leaving
 from dsms.aggregates.parts.coded import Words
 from dsms.aggregates.parts.heap import Heap, Linked, better
 from dsms.aggregates.parts.links import NIL
 from dsms.aggregates.parts.picks import GREATEST, LEAST, Picks
 from dsms.aggregates.parts.words import arg_coding
 from dsms.sql.expr import AggCall
+from dsms.state.lengthening import grown
 
 
 @njit(cache=True, nogil=True)

@@ -15,11 +15,12 @@ import numpy as np
 from numba import njit
 
 from dsms.aggregates.parts import limbs
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.doubles import BELOW, DoubleCells, add_square, laid_out, variance
 from dsms.aggregates.parts.limbs import add, parts
 from dsms.aggregates.parts.words import ordered_bits
 from dsms.sql.expr import AggCall
+from dsms.state.lengthening import grown
 
 
 @njit(cache=True, nogil=True)

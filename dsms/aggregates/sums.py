@@ -17,7 +17,7 @@ from numba import njit
 
 from dsms.aggregates.parts import limbs
 from dsms.aggregates.parts.additive import Additive, Layout, Numbers
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import counting, fixed, floats
 from dsms.aggregates.parts.doubles import DoubleCells, laid_out, special
@@ -27,6 +27,7 @@ from dsms.errors import QueryError
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import arrow_values
+from dsms.state.lengthening import grown
 
 TEN_38 = tuple((10**38 >> (32 * j)) & M32 for j in range(4))
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.counters import Counters
 from dsms.aggregates.parts.distinct import EMPTY, find, new_table, refill
 from dsms.aggregates.parts.texts import joined, shown
@@ -24,6 +24,7 @@ from dsms.aggregates.parts.treap import NIL, TIMES, USED, first, fresh, insert, 
 from dsms.aggregates.parts.words import NONE, Codes
 from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING, Type
+from dsms.state.lengthening import grown
 
 TAKEN = 3  # in the state, behind what a treap has there: rows of the table taken
 ROOM = 1 << 16  # words of answers worked on at a time

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from dsms.aggregates.ends import EndHeap
-from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEvents, grown
+from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEvents
 from dsms.aggregates.parts.heap import NO_WORDS
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.aggregates.parts.words import Coding
@@ -29,6 +29,7 @@ from dsms.operators.group_touch import Groups, Scratch, Touches
 from dsms.plan.physical import State
 from dsms.sql.types import FOREVER, INT
 from dsms.state.batch import Batch
+from dsms.state.lengthening import grown
 from dsms.state.live import LiveInput
 from dsms.state.vec import Vec
 

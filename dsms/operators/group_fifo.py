@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Arg, grown
+from dsms.aggregates.parts.base import Arg
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.group_touch import Groups, Scratch, Touches
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch
+from dsms.state.lengthening import grown
 from dsms.state.vec import Vec
 
 DROP_FROM = 4096  # dead slots; fewer are left lying

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, grown
+from dsms.aggregates.parts.base import Answers
 from dsms.aggregates.parts.words import NONE, Coding
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_touch import Scratch, Touches
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch
+from dsms.state.lengthening import grown
 
 LONG = 64  # places that a row may be moved by insertion; beyond that, rows are sorted
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Arg, GroupEvents, grown
+from dsms.aggregates.parts.base import Arg, GroupEvents
 from dsms.aggregates.parts.links import NIL
 from dsms.sql.types import ALWAYS
+from dsms.state.lengthening import grown
 
 
 @dataclass(slots=True)

@@ -27,22 +27,10 @@ from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.state.ids import FREE, TOMB, _put, _remove, _same, hash_ids, put_all
+from dsms.state.chains import put
+from dsms.state.ids import IdIndex, find, hash_ids, remove
 from dsms.state.live import LiveInput
 from dsms.state.vec import Vec
-
-
-@njit(cache=True, nogil=True)
-def _find(table, store, ids, i):
-    """Slot whose ids equal ids[i], or -1."""
-    mask = np.uint64(len(table) - 1)
-    at = hash_ids(ids, i) & mask
-    while table[at] != FREE:
-        slot = table[at]
-        if slot != TOMB and _same(store, slot, ids, i):
-            return slot
-        at = (at + np.uint64(1)) & mask
-    return np.int64(-1)
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +43,9 @@ def _judge(
     p_at,
     p_sign,
     p_slot,
-    table,
+    head,
+    link,
+    size,
     row_ids,
     pair_ids,
     owner,
@@ -79,13 +69,13 @@ def _judge(
         while i < len(r_at) and r_at[i] == now:
             s = r_slot[i]
             if r_sign[i] < 0:
-                _remove(table, row_ids, s)
+                remove(head, link, size, row_ids, s)
                 alive[s] = False
                 if inside[s] and strict and exp[s] > now:
                     o_at[found], o_sign[found], o_slot[found] = now, -1, s
                     found += 1
             else:
-                _put(table, row_ids, s)
+                put(head, link, size, s, hash_ids(row_ids, s))
                 alive[s], inside[s], count[s] = True, False, 0
                 touched[n] = s
                 n += 1
@@ -93,7 +83,7 @@ def _judge(
         while j < len(p_at) and p_at[j] == now:
             p = p_slot[j]
             if p_sign[j] > 0:
-                owner[p] = _find(table, row_ids, pair_ids, p)
+                owner[p] = find(head, link, size, row_ids, pair_ids, p)
             s = owner[p]
             if s >= 0 and alive[s]:
                 count[s] += p_sign[j]
@@ -131,8 +121,7 @@ class MatchCounter:
     eager_instants: bool = False
     rows: LiveInput = field(init=False)
     pairs: LiveInput = field(init=False)
-    table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
-    used: int = 0
+    index: IdIndex = field(default_factory=IdIndex)
 
     def __post_init__(self) -> None:
         self.rows = LiveInput(
@@ -175,7 +164,7 @@ class MatchCounter:
             pair_events.at,
             pair_events.sign,
             pair_events.slot,
-            self.table,
+            *self.index.chains.kernel,
             row_ids,
             pair_ids,
             self.pairs.store.extra["owner"].data,
@@ -189,18 +178,15 @@ class MatchCounter:
         )
         return store.batch(slot[:found], at[:found], sign[:found].astype(np.int8))
 
-    def _make_room(self, extra: int) -> None:
-        if 2 * (self.used + extra) > len(self.table):
-            self._retable(extra)
-        self.used += extra
+    def _make_room(self, more: int) -> None:
+        if not self.index.made:
+            self._index_anew()
+        self.index.chains.reserve(len(self.rows.store), more)
 
-    def _retable(self, room: int) -> None:
-        here = np.flatnonzero(self.rows.store.extra["here"].view)
-        size = 256
-        while size < 4 * (len(here) + room):
-            size *= 2
-        self.table, self.used = np.full(size, FREE, np.int64), len(here)
-        put_all(self.table, tuple(v.view for v in self.rows.store.ids), here)
+    def _index_anew(self) -> None:
+        store = self.rows.store
+        here = np.flatnonzero(store.extra["here"].view)
+        self.index.rebuild([v.view for v in store.ids], here, len(store))
 
     def _settle(self) -> None:
         where = self.rows.settle()
@@ -208,14 +194,14 @@ class MatchCounter:
             owner = self.pairs.store.extra["owner"].view
             held = owner >= 0
             owner[held] = where[owner[held]]
-            self._retable(0)
+            self._index_anew()
         self.pairs.settle()
 
     def live(self) -> int:
         return self.rows.store.live + self.pairs.store.live
 
     def nbytes(self) -> int:
-        return self.rows.nbytes + self.pairs.nbytes + int(self.table.nbytes)
+        return self.rows.nbytes + self.pairs.nbytes + self.index.nbytes
 
     def next_due(self) -> int:
         return min(self.rows.expiry.next_due(), self.pairs.expiry.next_due())

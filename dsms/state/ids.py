@@ -1,7 +1,7 @@
 """Hashed state by identity: finds the slot that a deletion speaks of.
 
-Open addressing with linear probing over slots; the ids themselves are compared, so a hash collision
-costs time only.
+Chains of slots by buckets (`dsms.state.chains`); the ids themselves are compared, so a hash
+collision costs time only.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 
 from dsms.state.batch import Batch
-
-FREE, TOMB = -1, -2
+from dsms.state.chains import END, Chains, bucket_of, cut, mask_over, put
 
 
 @njit(cache=True, nogil=True)
@@ -29,7 +28,8 @@ def hash_ids(ids, i):
 
 
 @njit(cache=True, nogil=True)
-def _same(a, i, b, j):
+def same_ids(a, i, b, j):
+    """Whether row i of ids has those of row j of others."""
     for k in range(len(a)):  # noqa: SIM110  (any() over a generator does not compile)
         if a[k][i] != b[k][j]:
             return False
@@ -37,57 +37,57 @@ def _same(a, i, b, j):
 
 
 @njit(cache=True, nogil=True)
-def _put(table, store, slot):
-    mask = np.uint64(len(table) - 1)
-    at = hash_ids(store, slot) & mask
-    while table[at] >= 0:
-        at = (at + np.uint64(1)) & mask
-    table[at] = slot
-
-
-@njit(cache=True, nogil=True)
-def put_all(table, store, slots):
+def put_all(head, link, size, store, slots):
     for slot in slots:
-        _put(table, store, slot)
+        put(head, link, size, slot, hash_ids(store, slot))
 
 
 @njit(cache=True, nogil=True)
-def _take(table, store, exp, ids, i, now):
-    """Find and remove the slot whose ids equal ids[i] and which is not dead of age at `now`; -1 if
+def find(head, link, size, store, ids, i):
+    """The slot whose ids equal ids[i]; END if there is none."""
+    buckets = np.uint64(size[0])
+    slot = head[bucket_of(hash_ids(ids, i), mask_over(buckets), buckets)]
+    while slot != END and not same_ids(store, slot, ids, i):
+        slot = link[slot, 0]
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _take(head, link, size, store, exp, ids, i, now):
+    """Find and remove the slot whose ids equal ids[i] and which is not dead of age at `now`; END if
     there is none.
 
     A row may come back under the same ids at the instant at which it died, in the same batch."""
-    mask = np.uint64(len(table) - 1)
-    at = hash_ids(ids, i) & mask
-    while table[at] != FREE:
-        slot = table[at]
-        if slot >= 0 and exp[slot] > now and _same(store, slot, ids, i):
-            table[at] = TOMB
-            return slot
-        at = (at + np.uint64(1)) & mask
-    return np.int64(-1)
+    buckets = np.uint64(size[0])
+    at = bucket_of(hash_ids(ids, i), mask_over(buckets), buckets)
+    slot, before = head[at], np.int64(END)
+    while slot != END and not (exp[slot] > now and same_ids(store, slot, ids, i)):
+        before, slot = slot, link[slot, 0]
+    if slot != END:
+        cut(head, link, size, at, before, slot)
+    return slot
 
 
 @njit(cache=True, nogil=True)
-def _remove(table, store, slot):
+def remove(head, link, size, store, slot):
     """Remove this very slot, if it is there."""
-    mask = np.uint64(len(table) - 1)
-    at = hash_ids(store, slot) & mask
-    while table[at] != FREE:
-        if table[at] == slot:
-            table[at] = TOMB
-            return
-        at = (at + np.uint64(1)) & mask
+    buckets = np.uint64(size[0])
+    at = bucket_of(hash_ids(store, slot), mask_over(buckets), buckets)
+    found, before = head[at], np.int64(END)
+    while found != END and found != slot:
+        before, found = found, link[found, 0]
+    if found != END:
+        cut(head, link, size, at, before, slot)
 
 
 @njit(cache=True, nogil=True)
-def take_slots(table, store, slots):
+def take_slots(head, link, size, store, slots):
     for slot in slots:
-        _remove(table, store, slot)
+        remove(head, link, size, store, slot)
 
 
 @njit(cache=True, nogil=True)
-def follow(table, store, exp, ts, sign, ids, first):
+def follow(head, link, size, store, exp, ts, sign, ids, first):
     """Insertions and deletions in batch order: the slot each row speaks of (-1: unknown deletion).
 
     The insertions have been stored at slots first, first + 1, ... in their order; `exp` is by
@@ -96,11 +96,11 @@ def follow(table, store, exp, ts, sign, ids, first):
     slot = first
     for i in range(len(sign)):
         if sign[i] > 0:
-            _put(table, store, slot)
+            put(head, link, size, slot, hash_ids(store, slot))
             out[i] = slot
             slot += 1
         else:
-            out[i] = _take(table, store, exp, ids, i, ts[i])
+            out[i] = _take(head, link, size, store, exp, ids, i, ts[i])
     return out
 
 
@@ -109,38 +109,33 @@ class IdIndex:
     """Live rows of a RowStore by their ids.  `store` in every call is the tuple of the store's id
     arrays (views)."""
 
-    table: np.ndarray = field(default_factory=lambda: np.full(256, FREE, np.int64))
-    used: int = 0  # places that are not FREE, at most
+    chains: Chains = field(default_factory=Chains)
+
+    @property
+    def made(self) -> bool:
+        """Whether it knows the live rows; else it must be given them by `rebuild`."""
+        return self.chains.made
 
     def follow(
-        self,
-        store: Sequence[np.ndarray],
-        exp: np.ndarray,
-        batch: Batch,
-        first: int,
-        live: np.ndarray,
+        self, store: Sequence[np.ndarray], exp: np.ndarray, batch: Batch, first: int
     ) -> np.ndarray:
-        """See `follow`; `live` are the slots alive before this batch, used if the table must
-        grow."""
+        """See `follow`."""
         sign = batch.signs()
-        if 2 * (self.used + len(sign)) > len(self.table):
-            self.rebuild(store, live, room=len(sign))
-        self.used += len(sign)
-        return follow(self.table, tuple(store), exp, batch.ts, sign, tuple(batch.ids), first)
+        self.chains.reserve(len(exp), len(sign))
+        return follow(
+            *self.chains.kernel, tuple(store), exp, batch.ts, sign, tuple(batch.ids), first
+        )
 
     def remove(self, store: Sequence[np.ndarray], slots: np.ndarray) -> None:
         """Forget slots (rows that died by themselves)."""
-        take_slots(self.table, tuple(store), slots)
+        if self.made:
+            take_slots(*self.chains.kernel, tuple(store), slots)
 
-    def rebuild(self, store: Sequence[np.ndarray], live: np.ndarray, room: int = 0) -> None:
-        """Start again with the given live slots (after growth or compaction)."""
-        size = 256
-        while size < 4 * (len(live) + room):
-            size *= 2
-        self.table = np.full(size, FREE, np.int64)
-        self.used = len(live)
-        put_all(self.table, tuple(store), live)
+    def rebuild(self, store: Sequence[np.ndarray], live: np.ndarray, slots: int) -> None:
+        """Start again with the given live ones of `slots` slots (after compaction)."""
+        self.chains.clear(slots, len(live))
+        put_all(*self.chains.kernel, tuple(store), live)
 
     @property
     def nbytes(self) -> int:
-        return int(self.table.nbytes)
+        return self.chains.nbytes

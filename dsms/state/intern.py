@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
+from dsms.state.chains import END, Chains, bucket_of, mask_over, put
 from dsms.state.columns import numpy_valid, numpy_values
+from dsms.state.lengthening import grown
 
 FREE = -1
-SLICE = 4096  # rows looked up before the table may grow
-REFILL = 1 << 18  # keys put into a new table at a time
+SLICE = 4096  # rows looked up at a time where few keys are known
+MOST = 1 << 16  # rows that are at all
 Look = Callable[[], None]
 _NAN_BITS = np.float64("nan").view(np.int64)
 
@@ -43,47 +46,48 @@ def _equal(a, i, b, j):
 
 
 @njit(cache=True, nogil=True)
-def _find(table, known, keys, i):
-    """Place of row i's code in the table, or of the free place where it belongs."""
-    mask = np.uint64(len(table) - 1)
-    at = _hash(keys, i) & mask
-    while table[at] != FREE and not _equal(known, table[at], keys, i):
-        at = (at + np.uint64(1)) & mask
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _lookup(table, known, keys, out):
+def _lookup(head, link, size, known, keys, out):
+    buckets = np.uint64(size[0])
+    mask = mask_over(buckets)
     for i in range(len(keys)):
-        out[i] = table[_find(table, known, keys, i)]
+        code = head[bucket_of(_hash(keys, i), mask, buckets)]
+        while code != END and not _equal(known, code, keys, i):
+            code = link[code, 0]
+        out[i] = code
 
 
 @njit(cache=True, nogil=True)
-def _intern(table, known, keys, spare, spares, fresh, out):
+def _intern(head, link, size, known, keys, spare, spares, fresh, out):
     """Codes of all rows; new keys take spare codes first, then `fresh`, `fresh` + 1, ...
 
-    Answers (spares left, next fresh code).  `known` has room for all."""
+    Answers (spares left, next fresh code).  There is room for all."""
+    buckets = np.uint64(size[0])
+    mask = mask_over(buckets)
     for i in range(len(keys)):
-        at = _find(table, known, keys, i)
-        code = table[at]
-        if code == FREE:
+        h = _hash(keys, i)
+        code = head[bucket_of(h, mask, buckets)]
+        while code != END and not _equal(known, code, keys, i):
+            code = link[code, 0]
+        if code == END:
             if spares > 0:
                 spares -= 1
                 code = spare[spares]
             else:
                 code = fresh
                 fresh += 1
-            table[at] = code
             for k in range(keys.shape[1]):
                 known[code, k] = keys[i, k]
+            put(head, link, size, code, h)
+            buckets = np.uint64(size[0])
+            mask = mask_over(buckets)
         out[i] = code
     return spares, fresh
 
 
 @njit(cache=True, nogil=True)
-def _refill(table, known, codes):
+def _put_all(head, link, size, known, codes):
     for code in codes:
-        table[_find(table, known, known, code)] = code
+        put(head, link, size, code, _hash(known, code))
 
 
 def _go_on() -> None:
@@ -146,7 +150,7 @@ class Intern:
     other here."""
 
     columns: int
-    table: np.ndarray = field(default_factory=lambda: np.full(1024, FREE, np.int64))
+    chains: Chains = field(default_factory=Chains)  # of codes
     known: np.ndarray = field(init=False)
     words: dict[int, _Words] = field(default_factory=dict)
     spare: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -155,6 +159,7 @@ class Intern:
 
     def __post_init__(self) -> None:
         self.known = np.empty((512, self.columns + 1), np.int64)
+        self.chains.clear(512, 512)
 
     @property
     def capacity(self) -> int:
@@ -191,9 +196,9 @@ class Intern:
         start = 0
         # in slices, so that room is made for the keys that come and not for the rows
         while start < n:
-            stop = min(n, start + min(max(SLICE, self.fresh), REFILL))
-            self._make_room(stop - start, look)
-            kept = (self.table, self.known, keys[start:stop], self.spare)
+            stop = min(n, start + min(max(SLICE, self.fresh), MOST))
+            self._make_room(stop - start)
+            kept = (*self.chains.kernel, self.known, keys[start:stop], self.spare)
             self.spares, self.fresh = _intern(*kept, self.spares, self.fresh, out[start:stop])
             start = stop
             if start < n:
@@ -212,30 +217,18 @@ class Intern:
         """Codes of n rows, -1 for unknown keys; nothing becomes known."""
         out = np.empty(n, np.int64)
         keys = self._keys(cols, n, add=False)
-        _lookup(self.table, self.known, keys, out)
+        _lookup(*self.chains.kernel, self.known, keys, out)
         return out
 
-    def _make_room(self, n: int, look: Look = _go_on) -> None:
+    def _make_room(self, n: int) -> None:
         need = self.fresh + n
-        if need > len(self.known):
-            grown = np.empty((max(need, 2 * len(self.known)), self.columns + 1), np.int64)
-            grown[: self.fresh] = self.known[: self.fresh]
-            self.known = grown
-            look()
-        if 2 * need > len(self.table):
-            spare = self.spare[: self.spares]
-            used = np.setdiff1d(np.arange(self.fresh, dtype=np.int64), spare, assume_unique=True)
-            self._rebuild(used, n, look)
+        self.known = grown(self.known, need, None)
+        self.chains.reserve(need, n)
 
-    def _rebuild(self, used: np.ndarray, room: int, look: Look) -> None:
-        size = 1024
-        while size < 3 * (len(used) + room):
-            size *= 2
-        self.table = np.full(size, FREE, np.int64)
-        for start in range(0, len(used), REFILL):
-            _refill(self.table, self.known, used[start : start + REFILL])
-            if len(used) > REFILL:
-                look()
+    def _chain(self, used: np.ndarray) -> None:
+        """Put these codes into chains, and no others."""
+        self.chains.clear(self.fresh, len(used))
+        _put_all(*self.chains.kernel, self.known, used)
 
     def wants_purge(self, alive: int) -> bool:
         """Worth purging, when `alive` keys are still used."""
@@ -247,12 +240,32 @@ class Intern:
         used = np.flatnonzero(live[: self.fresh])
         dead = np.flatnonzero(~live[: self.fresh])
         self.spare, self.spares = dead[::-1].copy(), len(dead)
-        self._rebuild(used, 0, _go_on)
+        self._chain(used)
         for k, words in self.words.items():
             words.purge(self.known[used, k])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the chains, which are made of the rest."""
+        return {
+            "columns": self.columns,
+            "known": self.known[: self.fresh],
+            "words": self.words,
+            "spare": self.spare[: self.spares],
+            "spares": self.spares,
+            "fresh": self.fresh,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """States of earlier versions have a table instead of chains, which is not needed."""
+        for name in ("columns", "known", "words", "spare", "spares", "fresh"):
+            setattr(self, name, state[name])
+        if self.known.shape[1:] != (self.columns + 1,) or len(self.known) < self.fresh:
+            raise ValueError("keys are missing")
+        self.chains = Chains()
+        codes = np.arange(self.fresh, dtype=np.int64)
+        self._chain(np.setdiff1d(codes, self.spare[: self.spares], assume_unique=True))
+
     @property
     def nbytes(self) -> int:
-        return int(self.table.nbytes + self.known.nbytes + self.spare.nbytes) + 100 * sum(
-            len(w.codes) for w in self.words.values()
-        )
+        own = self.chains.nbytes + int(self.known.nbytes + self.spare.nbytes)
+        return own + 100 * sum(len(w.codes) for w in self.words.values())

@@ -96,28 +96,18 @@ class LiveInput:
 
         `store.extra` columns of the new slots are the caller's to extend before `depart` is
         called."""
-        if self.index is None or batch.sign is None:
-            slots = self.store.append(batch)
-            if self.index is not None and len(slots):
-                live = np.flatnonzero(self.store.alive.view[: slots[0]])
-                self.index.follow(self._ids(), self.store.exp.view, batch, int(slots[0]), live)
-            self.expiry.insert(slots)
-            return slots, slots
-        live = (
-            np.flatnonzero(self.store.alive.view)
-            if self._must_grow(len(batch))
-            else np.empty(0, np.int64)
-        )
-        slots = self.store.append(batch.take(np.flatnonzero(batch.sign > 0)))
-        spoken = self.index.follow(
-            self._ids(), self.store.exp.view, batch, len(self.store) - len(slots), live
-        )
+        if self.index is not None and not self.index.made:
+            live = np.flatnonzero(self.store.alive.view)
+            self.index.rebuild(self._ids(), live, len(self.store))
+        born = batch
+        if self.index is not None and batch.sign is not None:
+            born = batch.take(np.flatnonzero(batch.sign > 0))
+        slots = spoken = self.store.append(born)
+        if self.index is not None:
+            first = len(self.store) - len(slots)
+            spoken = self.index.follow(self._ids(), self.store.exp.view, batch, first)
         self.expiry.insert(slots)
-        return slots, spoken
-
-    def _must_grow(self, extra: int) -> bool:
-        assert self.index is not None
-        return 2 * (self.index.used + extra) > len(self.index.table)
+        return slots, slots if batch.sign is None else spoken
 
     def _ids(self) -> Sequence[np.ndarray]:
         return [v.view for v in self.store.ids]
@@ -157,7 +147,8 @@ class LiveInput:
         if where is not None:
             self.expiry.moved()
             if self.index is not None:
-                self.index.rebuild(self._ids(), np.arange(len(self.store), dtype=np.int64))
+                n = len(self.store)
+                self.index.rebuild(self._ids(), np.arange(n, dtype=np.int64), n)
         return where
 
     @property

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-LONG = 1 << 20  # places from which room grows by a half: more would be much memory at once
-
-
-def longer(places: int) -> int:
-    """The room that comes after so many places."""
-    return places * 2 if places < LONG else places + places // 2
+from dsms.state.lengthening import grown
 
 
 @dataclass(slots=True)
@@ -34,11 +29,8 @@ class Vec:
 
     def reserve(self, extra: int) -> None:
         """Make room for `extra` more without using it."""
-        need = self.n + extra
-        if need > len(self.data):
-            grown: np.ndarray = np.empty(max(need, longer(len(self.data))), self.dtype)
-            grown[: self.n] = self.data[: self.n]
-            self.data = grown
+        if self.n + extra > len(self.data):
+            self.data = grown(self.data, self.n + extra, None)
 
     def extend(self, values: np.ndarray) -> None:
         """Append values."""
@@ -85,13 +77,6 @@ class Vec2(Vec):
 
     def __post_init__(self) -> None:
         self.data = np.empty((64, 2), np.int64)
-
-    def reserve(self, extra: int) -> None:
-        need = self.n + extra
-        if need > len(self.data):
-            grown: np.ndarray = np.empty((max(need, longer(len(self.data))), 2), np.int64)
-            grown[: self.n] = self.data[: self.n]
-            self.data = grown
 
     def extend(self, values: np.ndarray) -> None:
         self.reserve(len(values))

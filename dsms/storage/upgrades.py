@@ -127,6 +127,7 @@ def _tape(fields: dict[str, Any]) -> dict[str, Any]:
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("archiving.archiving", 1): _without("landed_files"),
     ("archiving.waiting", 1): _to_archive,
+    ("ids.id_index", 1): _without("table", "used"),  # it is made anew
     ("logical.output", 1): _output,
     ("logical.window_spec", 1): _window_spec,
     ("lookup_query", 1): _beat,
@@ -143,6 +144,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
         "quiet",
         "steady",
     ),
+    ("matching.match_counter", 1): _without("table", "used"),
     ("periodic.fetcher", 1): _renamed("engine", "here"),
     ("periodic.lazy_op", 1): _beat,
     ("periodic_append_op", 1): _beat,

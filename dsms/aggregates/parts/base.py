@@ -115,17 +115,3 @@ class ByGroup:
 
     def held(self) -> tuple[np.ndarray, ...]:
         return ()
-
-
-def grown(array: np.ndarray, count: int, fill: int | None = 0) -> np.ndarray:
-    """The array with room for `count` rows at least (amortised); the same object if it has it.
-
-    New places are filled; None: with anything, since they are written before they are read."""
-    if count <= len(array):
-        return array
-    shape = (max(count, 2 * len(array), 16), *array.shape[1:])
-    out: np.ndarray = np.zeros(shape, array.dtype) if fill == 0 else np.empty(shape, array.dtype)
-    if fill:
-        out[len(array) :] = fill
-    out[: len(array)] = array
-    return out

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents, grown
+from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents
+from dsms.state.lengthening import grown
 
 EMPTY = -1
 _EMPTY_HIGH = np.zeros(0, np.int64)

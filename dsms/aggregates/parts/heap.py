@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Answers, Arg, GroupEvents, grown
+from dsms.aggregates.parts.base import Answers, Arg, GroupEvents
 from dsms.aggregates.parts.links import NIL, moved_links, renamed
+from dsms.state.lengthening import grown
 
 NO_WORDS = np.empty(0, np.int64)
 # columns of a node: first child, next sibling, previous sibling (or parent)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import grown
+from dsms.state.lengthening import grown
 
 NIL = -1
 DEEP = 512  # a path this long does not occur: the expected depth of a billion nodes is about 80
