@@ -65,9 +65,14 @@ def atom_of(predicate: Expr) -> Atom | None:
     and so fails for no row), so nothing before what is looked up may fail.  Of NULL an AND goes on
     to the terms behind: where they may fail they see these rows, too."""
     terms = conjuncts(predicate)
-    sure = next((k for k, t in enumerate(terms) if can_fail(t)), len(terms))
-    points = [p for t in terms[:sure] if (p := _points(t)) is not None]
-    found: Atom | None = points[0] if points else _span(terms[:sure])
+    found: Atom | None
+    looked = [_points(t) for t in terms]
+    if not any(looked) and _span(terms) is None:
+        return None  # without compiling anything, which takes long where terms are long
+    failing = (k for k, t in enumerate(terms) if looked[k] is None and can_fail(t))
+    sure = next(failing, len(terms))
+    points = [p for p in looked[:sure] if p is not None]
+    found = points[0] if points else _span(terms[:sure])
     if found is None or sure == len(terms):
         return found
     if isinstance(found, Points):

@@ -156,10 +156,11 @@ class SharedParts:
     # ------------------------------------------------------------ who has what
 
     def _know(self, key: str, query: RunningQuery) -> None:
+        works: dict[int, bool] = {}
         self.keys[key] = {
             path: part_key
             for path, part_key in keys_of(query.phys, answers=False).items()
-            if path and is_worth(node_at(query.phys, path))
+            if path and is_worth(node_at(query.phys, path), works)
         }
         self.wanted.update(query.phys.wants)
         for path, part_key in self.keys[key].items():
@@ -331,9 +332,19 @@ def _sharer(query: object) -> RunningQuery | None:
     return None if stops else query
 
 
-def is_worth(phys: Phys) -> bool:
-    """Whether the part has state, or work that no index saves."""
-    return bool(streams_of(phys.node)) and any(map(_works, _own_nodes(phys.node)))
+def is_worth(phys: Phys, works: dict[int, bool] | None = None) -> bool:
+    """Whether the part has state, or work that no index saves.
+
+    works  what has been found out of nodes of this plan, by their identity"""
+    works = {} if works is None else works
+    if not streams_of(phys.node):
+        return False
+    for node in _own_nodes(phys.node):
+        if id(node) not in works:
+            works[id(node)] = _works(node)
+        if works[id(node)]:
+            return True
+    return False
 
 
 def _own_nodes(node: lp.Node) -> Iterator[lp.Node]:
