@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents, Leaving, grown
+from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import Words, counting
 from dsms.aggregates.parts.fold import Folds
@@ -42,6 +42,7 @@ from dsms.aggregates.parts.words import arg_coding
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
 from dsms.state.columns import arrow_values
+from dsms.state.lengthening import grown
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,10 +103,7 @@ class Matrix(Vec):
 
     def reserve(self, extra: int) -> None:
         need = self.n + extra
-        if need > len(self.data):
-            grown: np.ndarray = np.empty((max(need, longer(len(self.data))), self.width), np.int64)
-            grown[: self.n] = self.data[: self.n]
-            self.data = grown
+        self.data = grown(self.data, need, None)
 
     def keep(self, index: np.ndarray) -> None:
         kept = self.data[: self.n][index]

@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from dsms.decimals import NARROW, WIDE, resized
+from dsms.decimals import resized
 from dsms.errors import UsageError
 from dsms.instants import within
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
+from dsms_client.files.jsonnumbers import Numbers, read_as
 from dsms_client.files.jsonshape import (
     Shape,
     has_lines_of_null,
@@ -58,9 +59,6 @@ MANY, OFTEN = 50, 4  # lines that are read alone: so many, and one of so many be
 _ESCAPED_KEY = re.compile(rb'"[^"\\]*\\[^"]*"\s*:')
 _ROW = re.compile(r"in row (\d+)$")  # how Arrow says which line it can't read
 TIMES = pa.timestamp("us")
-_COUNTS = pa.decimal256(WIDE, 9)  # which Arrow reads from numbers and from text
-# a run of so many digits and points may be more than Arrow can count
-_LONG, _DIGITS = b"0" * (NARROW + 1), bytes.maketrans(b"123456789.", b"0000000000")
 
 
 def read(
@@ -155,13 +153,7 @@ class _Reader:
         self._folded: dict[str, list[int]] = {}
         for place, key in enumerate(wanted):
             self._folded.setdefault(key.casefold(), []).append(place)
-        self._numbers = any(t is not None and pa.types.is_decimal(t) for t in types)
-        decimals = [
-            re.escape(key.rpartition(".")[2].encode())
-            for key, (_, sql) in zip(self._spelled, columns, strict=True)
-            if sql.startswith("DECIMAL")
-        ]
-        self._tiny = re.compile(rb'"(?:%s)"[ \t]*:[ \t]*"?[+-]?[0-9.]+[eE]-' % b"|".join(decimals))
+        self._numbers = Numbers(self._spelled, columns, options)
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
         self._simple = self._simple and self._schema is not None
 
@@ -169,16 +161,9 @@ class _Reader:
         return nested.schema(self._spelled, [self._read_as(sql) for _, sql in self._columns])
 
     def _read_as(self, sql: str) -> pa.DataType:
-        if sql == "TIMESTAMP" and self._options.unit is not None:
-            return _COUNTS
         if sql == "TIMESTAMP" and self._timed:
             return TIMES
-        if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
-            return pa.string()
-        found = arrow_type(sql)
-        if pa.types.is_decimal(found) and found.precision + found.scale > NARROW:
-            return pa.decimal256(WIDE, found.scale)  # in 128 bits Arrow would lose some
-        return found
+        return read_as(sql, self._options)
 
     def piece(self, block: bytes, first: int) -> Piece:
         """The rows of a block: lines that Arrow can't read line by line, the others as a whole."""
@@ -223,11 +208,9 @@ class _Reader:
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""
         shape = Shape.of(block)
-        if not self._simple or (
-            not shape.plain and (has_lone_returns(block) or has_lines_of_null(block))
-        ):
+        if not self._simple or self._numbers.odd(block):
             return None
-        if self._has_odd_numbers(block):
+        if not shape.plain and (has_lone_returns(block) or has_lines_of_null(block)):
             return None
         table = self._table(block)
         if table is None or table.num_rows != shape.lines:
@@ -303,16 +286,6 @@ class _Reader:
         """Whether a key within a path has points itself, or text looks so."""
         lower = block.lower()
         return any(json.dumps(key).encode() in lower for key in nested.joined(self._paths))
-
-    def _has_odd_numbers(self, block: bytes) -> bool:
-        """Whether a number may have more digits than Arrow counts, or a DECIMAL an exponent of
-        which Arrow might leave nothing.  Text that looks so is taken for one."""
-        if not self._numbers:
-            return False
-        if _LONG in block.translate(_DIGITS):
-            return True
-        small = b"e-" in block or b"E-" in block
-        return small and self._tiny.search(block) is not None
 
     def _all_exact(self, block: bytes, places: list[int]) -> bool:
         """Whether the lines in these places are rows as their text says."""

@@ -1,0 +1,52 @@
+"""DECIMALs, and numbers that are instants, in lines of JSON: what Arrow reads them as, and where it
+might read them wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from dsms.decimals import NARROW, WIDE
+from dsms.tabular.kinds import arrow_type
+from dsms_client.files.options import Options
+from dsms_client.files.pieces import Column
+
+_COUNTS = pa.decimal256(WIDE, 9)  # of instants, which Arrow reads from numbers and from text
+# a run of so many digits and points may be more than Arrow can count
+_LONG, _DIGITS = b"0" * (NARROW + 1), bytes.maketrans(b"123456789.", b"0000000000")
+
+
+def read_as(sql: str, options: Options) -> pa.DataType:
+    """A type that has room for what Arrow makes of the texts on its way to one of SQL."""
+    if sql == "TIMESTAMP" and options.unit is not None:
+        return _COUNTS
+    if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
+        return pa.string()
+    found = arrow_type(sql)
+    if pa.types.is_decimal(found) and found.precision + found.scale > NARROW:
+        return pa.decimal256(WIDE, found.scale)
+    return found
+
+
+class Numbers:
+    """What to look for, of columns whose keys are spelled so."""
+
+    def __init__(self, keys: Sequence[str], columns: Sequence[Column], options: Options) -> None:
+        decimals = [k for k, (_, sql) in zip(keys, columns, strict=True) if "DECIMAL" in sql]
+        names = b"|".join(re.escape(key.rpartition(".")[2].encode()) for key in decimals)
+        self._some = bool(decimals) or options.unit is not None
+        self._tiny = (
+            re.compile(rb'"(?:%s)"[ \t]*:[ \t]*"?[+-]?[0-9.]+[eE]-' % names) if names else None
+        )
+
+    def odd(self, block: bytes) -> bool:
+        """Whether a number may have more digits than Arrow counts, or a DECIMAL an exponent of
+        which Arrow might leave nothing.  Text that looks so is taken for one."""
+        if not self._some:
+            return False
+        if _LONG in block.translate(_DIGITS):
+            return True
+        small = self._tiny is not None and (b"e-" in block or b"E-" in block)
+        return small and self._tiny.search(block) is not None  # type: ignore[union-attr]
