@@ -25,7 +25,7 @@ from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, line_
 from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
-from dsms_client.files.options import Options
+from dsms_client.files.options import BOM, Options
 from dsms_client.files.pieces import (
     NO_TEXT,
     Column,
@@ -182,6 +182,8 @@ class _Reader:
         handler: Any = None,
     ) -> pa.Table:
         quoted = self._options.quoted
+        if encoding == "utf8" and block.startswith(BOM):
+            block = BOM + block  # Arrow drops one, which is text but at the beginning of a file
         size = len(block) * (1 if encoding == "utf8" else 2) + 1  # as Arrow has it: one piece
         return pyarrow.csv.read_csv(
             pa.BufferReader(block),
