@@ -184,21 +184,21 @@ def star(
     return Job(what, streams, tuple((s, window) for s in streams), seconds, frame, "", tags)
 
 
-def swapping(seconds: float, window: float = 5, fast: int = 300, slow: int = 3) -> Job:
+def swapping(seconds: float, fast: int = 2000, slow: int = 2, window: float = 5) -> Job:
     """A chain of three windows, of which now the first is fast and now the last, a third of the
-    time each: what is best to be joined first changes."""
+    time each, with as much as a window between: what is best to be joined first changes."""
     rng = np.random.default_rng(3)
     third = seconds / 3
     streams = {}
-    for name, rates in (("a", (fast, slow, fast)), ("b", (60,) * 3), ("c", (slow, fast, slow))):
-        ts = np.concatenate(
-            [
-                np.sort(rng.integers(int(n * third * SECOND), int((n + 1) * third * SECOND),
-                                     int(rate * third)))
-                for n, rate in enumerate(rates)
-            ]
-        )  # a call  # fmt: skip
-        columns = rng.integers(0, 20, len(ts)), rng.integers(0, 20, len(ts)), ts
+    turns = {"a": (fast, slow, fast), "b": (fast // 10,) * 3, "c": (slow, fast, slow)}
+    for name, rates in turns.items():
+        ts = []
+        for n, rate in enumerate(rates):
+            end = (n + 1) * third - (window if rate == fast else 0)
+            span = np.array([n * third, end]) * SECOND
+            ts.append(np.sort(rng.integers(*span.astype(np.int64), int(rate * (end - n * third)))))
+        at = np.concatenate(ts)
+        columns = rng.integers(0, 100, len(at)), rng.integers(0, 100, len(at)), at
         streams[name] = pa.table(dict(zip("kvt", columns, strict=True)))
     windows = tuple((s, window) for s in streams)
     what = f"a chain of 3, {fast} and {slow} rows/s in turns"
