@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates.parts.valued import Valued, enter, find, leave
 from dsms.state import lengthening
 from dsms.state.batch import Batch
-from dsms.state.chains import Chains
+from dsms.state.chains import END, Chains
 from dsms.state.ids import IdIndex
 from dsms.state.intern import Intern
 from dsms.state.lengthening import FROM, grown
@@ -105,6 +106,28 @@ def test_rows_are_found_by_their_ids(moves):
             assert not index.made
             index.rebuild((store[:n],), np.array(sorted(where.values()), np.int64), n)
         assert sum(_lengths(index.chains)) == len(where) == index.chains.size[1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.booleans()), max_size=400))
+@settings(max_examples=examples(40), deadline=None)
+def test_values_of_groups_are_counted(moves):
+    values, counted, most = Valued(), {}, 0
+    for k, (g, w, again) in enumerate(moves):
+        values.reserve(1)
+        at = int(find(*values.kernel[:4], g, w, 7))
+        assert (at == END) == ((g, w) not in counted)
+        if at == END:
+            at = int(enter(*values.kernel, g, w, 7))
+            values.rows[at, 3] = counted[g, w] = k + 1
+        else:
+            assert values.rows[at].tolist() == [g, w, 7, counted.pop((g, w))]
+            leave(*values.kernel, at)
+        most = max(most, len(counted))
+        if again:
+            values, most = _again(values), len(counted)
+        assert values.state[0] == most  # rows that are spare are taken first
+        assert sorted(values.words.tolist()) == sorted(w for _, w in counted)
+        assert sum(_lengths(values.chains)) == len(counted)
 
 
 # ---------------------------------------------------------------- arrays

@@ -25,7 +25,7 @@ from numba import njit
 from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.coded import Words, counting
-from dsms.aggregates.parts.counters import Counters, dealt, is_heavy, longer
+from dsms.aggregates.parts.counters import Counters, dealt, is_heavy
 from dsms.aggregates.parts.fold import Folds, ranges
 from dsms.aggregates.parts.items import places
 from dsms.aggregates.parts.limbs import SPACE
@@ -36,6 +36,7 @@ from dsms.aggregates.parts.words import Codes, coding, ordered_bits
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type
+from dsms.state.lengthening import grown
 
 
 @njit(cache=True, nogil=True)
@@ -257,8 +258,8 @@ class RankCells(Folds):
         more = self._cut_out(more)
         used, n, cells = int(state.high[at - 1]) if at else 0, len(more.words), len(more.starts) - 1
         state.words, state.before = (
-            longer(state.words, used + n),
-            longer(state.before, used + n + 1),
+            grown(state.words, used + n),
+            grown(state.before, used + n + 1),
         )
         state.words[used : used + n] = more.words
         state.before[used + 1 : used + n + 1] = more.before[1:] + state.before[used]

@@ -18,36 +18,35 @@ from numba import njit
 
 from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.counters import Counters
-from dsms.aggregates.parts.distinct import EMPTY, find, new_table, refill
 from dsms.aggregates.parts.texts import joined, shown
 from dsms.aggregates.parts.treap import NIL, TIMES, USED, first, fresh, insert, remove, spare
+from dsms.aggregates.parts.valued import Valued, enter, find, leave
 from dsms.aggregates.parts.words import NONE, Codes
 from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING, Type
+from dsms.state.chains import END
 from dsms.state.lengthening import grown
 
-TAKEN = 3  # in the state, behind what a treap has there: rows of the table taken
 ROOM = 1 << 16  # words of answers worked on at a time
 
 
 @njit(cache=True, nogil=True)
-def _count(nodes, root, table, state, g, w, sign, rank):
+def _count(nodes, root, state, head, link, size, rows, places, g, w, sign, rank):
     """One more or one less w in group g."""
-    at = find(table, g, w, np.int64(0))
-    if table[at, 0] == EMPTY:
-        table[at, 0], table[at, 1], table[at, 2] = g, w, 0
-        state[TAKEN] += 1
-    x = table[at, 3] - 1
+    at = find(head, link, size, rows, g, w, np.int64(0))
+    if at == END:
+        at = enter(head, link, size, rows, places, g, w, np.int64(0))
+    x = rows[at, 3] - 1
     if x >= 0:
         remove(nodes, root, g, x, rank, True)
     else:
         x = fresh(nodes, state, w, 0)
-        table[at, 3] = x + 1
+        rows[at, 3] = x + 1
     nodes[x, TIMES] += sign
     if nodes[x, TIMES] > 0:
         insert(nodes, root, g, x, rank, True)
     else:
-        table[at, 3] = 0
+        leave(head, link, size, rows, places, at)
         spare(nodes, state, x)
 
 
@@ -63,8 +62,12 @@ def _serve(
     rank,
     nodes,
     root,
-    table,
     state,
+    head,
+    link,
+    size,
+    rows,
+    places,
     k,
     out,
     ends,
@@ -80,7 +83,20 @@ def _serve(
             return i, given
         g, s = code[i], slot[i]
         if sign[i] != 0 and (len(valid) == 0 or valid[s]):
-            _count(nodes, root, table, state, g, words[s], sign[i], rank)
+            _count(
+                nodes,
+                root,
+                state,
+                head,
+                link,
+                size,
+                rows,
+                places,
+                g,
+                words[s],
+                sign[i],
+                rank,
+            )
         if emit[i] >= 0 and root[g] >= 0:
             n = first(nodes, root[g], k, out, n)
             ends[given], touch[given] = n, emit[i]
@@ -97,15 +113,15 @@ class TopK(ByGroup):
     texts: Codes = field(default_factory=lambda: Codes(STRING, ordered=False))  # what answers mean
     nodes: np.ndarray = field(default_factory=lambda: np.zeros((0, 5), np.int64))
     root: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    table: np.ndarray = field(default_factory=lambda: new_table(256))
-    state: np.ndarray = field(default_factory=lambda: np.array([NIL, 0, 42, 0], np.int64))
+    values: Valued = field(default_factory=Valued)  # counts are nodes, from 1 on
+    state: np.ndarray = field(default_factory=lambda: np.array([NIL, 0, 42], np.int64))
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self._make_room(int(np.count_nonzero(feed.sign > 0)), feed.groups)
         # there are no more different values
         k = min(self.k, int(self.state[USED]) + len(feed.code))
-        kept = (self.nodes, self.root, self.table, self.state)
+        kept = (self.nodes, self.root, self.state, *self.values.kernel)
         found, start = np.empty(max(ROOM, k), np.int64), 0
         ends, touch = (
             np.empty(min(feed.touches, ROOM), np.int64),
@@ -138,13 +154,7 @@ class TopK(ByGroup):
     def _make_room(self, arrivals: int, groups: int) -> None:
         self.nodes = grown(self.nodes, int(self.state[USED]) + arrivals)
         self.root = grown(self.root, groups, NIL)
-        if 2 * (int(self.state[TAKEN]) + arrivals) <= len(self.table):
-            return
-        rows, live = 256, int(np.count_nonzero(self.table[:, 3] > 0))
-        while rows < 3 * (live + arrivals):
-            rows *= 2
-        old, self.table = self.table, new_table(rows)
-        self.state[TAKEN] = refill(old, self.table)
+        self.values.reserve(arrivals)
 
     def forget(self, reported: np.ndarray) -> None:
         """Only these words of answers are needed any more."""
@@ -152,11 +162,11 @@ class TopK(ByGroup):
             self.texts.purge([reported])
 
     def held(self) -> tuple[np.ndarray, ...]:
-        return (self.table[self.table[:, 3] > 0, 1],)
+        return (self.values.words,)
 
     @property
     def nbytes(self) -> int:
-        return int(self.nodes.nbytes + self.root.nbytes + self.table.nbytes) + self.texts.nbytes
+        return int(self.nodes.nbytes + self.root.nbytes) + self.values.nbytes + self.texts.nbytes
 
 
 def follow(call: AggCall, leaving: Leaving) -> TopK:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel
 from dsms.errors import DsmsError
+from dsms.operators.pieces import finished
 from dsms.operators.sort import ordered
 from dsms.periodic.counted import Numbers
 from dsms.periodic.elastic import Backlog
@@ -27,7 +28,7 @@ from dsms.sharing import same_query, ungrouped
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
 from dsms.sharing.feed import CELLS, GroupFeed
-from dsms.sharing.incremental import Answers
+from dsms.sharing.lowering import lowering
 from dsms.sharing.member import Cells, Due, Kind, Member, share_errors
 from dsms.sharing.portions import portions
 from dsms.sharing.request import Wanted
@@ -329,7 +330,7 @@ class Group(ABC, Generic[F, R]):
         for agg in first.aggs:
             if many:
                 yield
-            cols.append(self.lowered(agg, asked, view, cell, kept))
+            cols.append((yield from lowering(self.feed.columns, agg, asked, view, cell, kept)))
         starts = np.concatenate([[0], np.cumsum([len(b) for _, b in due])])
         cuts = np.searchsorted(span, starts) if len(first.keys) else starts
         out = []
@@ -362,24 +363,10 @@ class Group(ABC, Generic[F, R]):
         return cells, cells % groups, cells // groups
 
     def lowered(
-        self,
-        agg: AggCall,
-        asked: tuple[np.ndarray, ...],
-        view: AnswerSource | None,
-        cell: np.ndarray | None = None,
-        kept: Answers | None = None,
+        self, agg: AggCall, asked: tuple[np.ndarray, ...], view: AnswerSource | None
     ) -> pa.Array:
-        """The answers of an aggregate, of all cells or those at `cell`."""
-        if view is not None:
-            state = (
-                view.probe(agg, *asked)
-                if kept is None
-                else kept.states(agg, view.column(agg), *asked)
-            )
-            return view.lower(agg, state, cell)
-        column = self.feed.columns[agg]
-        state = column.probe(*asked)
-        return column.algebra.lower(state if cell is None else column.algebra.take(state, cell))
+        """The answers of an aggregate, of all cells."""
+        return finished(lowering(self.feed.columns, agg, asked, view, None, None))
 
     def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
         cols, left, n = member.above.run(cols, n)

@@ -8,7 +8,7 @@ aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,14 +50,17 @@ class Answers:
 
     def states(
         self, agg: AggCall, column: AggregateColumn, low: np.ndarray, high: np.ndarray
-    ) -> State:
-        """Like `AggregateColumn.probe`, for spans of ascending boundaries."""
+    ) -> Generator[None, None, State]:
+        """Like `AggregateColumn.probe`, for spans of ascending boundaries, one after the other."""
         kept = self.kept.get(agg)
         if kept is None:
             kept = self.kept[agg] = Kept(0, -1, None)
-        return column.algebra.concat(
-            [kept.to(column, int(a), int(b)) for a, b in zip(low, high, strict=True)]
-        )
+        found: list[State] = []
+        for a, b in zip(low.tolist(), high.tolist(), strict=True):
+            if found:
+                yield
+            found.append(kept.to(column, a, b))
+        return column.algebra.concat(found)
 
     def nbytes(self, columns: dict[AggCall, AggregateColumn]) -> int:
         return sum(columns[a].algebra.nbytes(k.state) for a, k in self.kept.items() if a in columns)

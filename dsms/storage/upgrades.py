@@ -124,7 +124,18 @@ def _tape(fields: dict[str, Any]) -> dict[str, Any]:
     return {"algebra": fields["algebra"], "blocks": [block], "address": address}
 
 
+def _valued(fields: dict[str, Any]) -> dict[str, Any]:
+    """Rows were places of a hash table, some free."""
+    from dsms.aggregates.parts.valued import Valued
+
+    values, table = Valued(), fields["table"]
+    values.take(np.ascontiguousarray(table[(table[:, 0] >= 0) & (table[:, 3] > 0)]))
+    return {**_without("table", "used")(fields), "values": values}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
+    ("aggregate.distinct", 1): _valued,
+    ("aggregate.topk.top_k", 1): _valued,
     ("archiving.archiving", 1): _without("landed_files"),
     ("archiving.waiting", 1): _to_archive,
     ("ids.id_index", 1): _without("table", "used"),  # it is made anew

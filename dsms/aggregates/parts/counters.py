@@ -29,6 +29,7 @@ from dsms.aggregates.parts.ranked import AtShare
 from dsms.aggregates.parts.texts import joined, shown
 from dsms.aggregates.parts.words import coding
 from dsms.sql.expr import AggCall
+from dsms.state.lengthening import grown
 
 FEW = 64  # values that are found by insertion
 HEAVY = 1 << 20  # words of lists
@@ -166,8 +167,8 @@ class Counters(Folds):
     def write(self, state: Tally, at: int, more: Tally) -> Tally:
         used, n, cells = int(state.starts[at]), len(more.words), len(more.starts) - 1
         state.words, state.before = (
-            longer(state.words, used + n),
-            longer(state.before, used + n + 1),
+            grown(state.words, used + n),
+            grown(state.before, used + n + 1),
         )
         state.words[used : used + n] = more.words
         state.before[used + 1 : used + n + 1] = more.before[1:] + state.before[used]
@@ -240,12 +241,3 @@ def dealt(
 def is_heavy(words: np.ndarray) -> bool:
     """Whether lists have so many words that the next ones should go into another array."""
     return len(words) > HEAVY
-
-
-def longer(array: np.ndarray, count: int) -> np.ndarray:
-    """The array with room for `count` at least (amortised); the same one if it has it."""
-    if count <= len(array):
-        return array
-    out = np.zeros(max(2 * len(array), count), np.int64)
-    out[: len(array)] = array
-    return out
