@@ -195,6 +195,7 @@ CODES: dict[str, str] = {
     "DS574": "an archive needs columns of different names",
     "DS575": "the folder is the archive of something else",
     "DS576": "the archive of a stream or query can't be read",
+    "DS577": "a change of a table, in a file of its own, is missing or damaged",
     # protocol
     "DS600": "a frame that is not one msgpack map",
     "DS601": "a frame that is longer than the limit",

@@ -110,10 +110,12 @@ class Engine(Hosting):
         slices = self.slices(text, cancel, user=user, params=params)
         while True:
             try:
-                next(slices)
+                statement = next(slices)
             except StopIteration as end:
                 results: list[Result] = end.value
                 return results
+            if statement.waits is not None:
+                statement.waits.let_go()  # who has it goes on with a later call, if ever
 
     def slices(
         self,

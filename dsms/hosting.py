@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
 from dsms.commands.quotas import mind_state
@@ -63,6 +63,12 @@ class Hosting(Taking):
         """That of the stream's rows: sync, interval or none; None: there is no data folder."""
         durable = self.runtime.durable
         return None if durable is None else durable.journal.policies.get(self.key_of(stream))
+
+    def changing(self, name: str) -> Future[None] | None:
+        """Where a statement is changing the table of that name piece by piece: done when that is
+        over.  Who sends rows before then makes it begin anew."""
+        hold = self.runtime.holds.of(self.key_of(name))
+        return None if hold is None else hold.over
 
     def log_files(self) -> int:
         """How many logs it may have open at once: of as many descriptors nobody else should

@@ -10,7 +10,7 @@ from dsms.api import Cancel
 from dsms.commands import change
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
-from dsms.tables import keys, versioned
+from dsms.tables import keys, matching
 
 ROWS = 100
 INSERT = "INSERT INTO d SELECT v AS k, name FROM s [RANGE 1 h]"
@@ -160,7 +160,7 @@ def test_keys_that_come_twice_are_told(where):
 
 @pytest.fixture
 def filled(monkeypatch):
-    monkeypatch.setattr(versioned, "MATCHED", 9)
+    monkeypatch.setattr(matching, "MATCHED", 9)
     monkeypatch.setattr(change, "MATCHED", 9)
     db = engine()
     db.execute(INSERT)

@@ -1,7 +1,7 @@
-"""INSERT of many rows: read, computed and looked up in pieces, stored and applied in one go.
+"""INSERT of many rows: read, computed, looked up and made ready in pieces, shown in one go.
 
-Nothing is stored or applied before the last piece, so what is cancelled or fails leaves nothing.
-Others come in between; where they have changed what the statement stands on, it begins again.
+Nothing is shown before the last piece, so what is cancelled or fails leaves nothing.  Others come
+in between; where they have changed what the statement stands on, it begins again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from dsms.api import Cancel, Done, Rows
-from dsms.commands.change import changed, column_of, output_of, watched
+from dsms.commands.change import (
+    changed,
+    column_of,
+    committed,
+    nobody_else,
+    open_table,
+    output_of,
+    prepared_rows,
+    watched,
+)
 from dsms.commands.planning import TRIES, is_big
 from dsms.commands.select import Selection, refuse_archives
-from dsms.commands.slices import Apart, Pieces
+from dsms.commands.slices import Pieces
+from dsms.commands.staged import are_many
 from dsms.commands.store import Store
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
@@ -23,10 +33,9 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import Insert, bind_table_statement
 from dsms.sql.catalog import Catalog
 from dsms.sql.expr import Expr
-from dsms.storage.packed_changes import packed_rows
-from dsms.tables.keys import KeyCodes
 from dsms.tables.versioned import VersionedTable
 
+Versions = dict[str, tuple[VersionedTable, int]]  # tables by key, and how far they have come
 ROWS = 64  # VALUES that are bound, or computed, in one go
 
 
@@ -45,7 +54,9 @@ class Inserting:
         """Of many VALUES: bound and computed ROWS at a time."""
         room = self.runtime.settings.statement_bytes
         rows = self.statement.rows
+        tries = 0
         while True:
+            tries += 1
             bound: list[tuple[Expr, ...]] = []
             for first in range(0, len(rows), ROWS):
                 change = self._bound(rows[first : first + ROWS])
@@ -58,13 +69,9 @@ class Inserting:
                     parts.append(column_of(bound[first : first + ROWS], k, f.type.arrow, room))
                     yield from self._between()
                 columns.append(pa.concat_arrays(parts))
-            table = self._table(change)
-            if table is not None:
-                codes = yield from watched(table.coding(columns), self.cancel)
-                packing = Apart(lambda: packed_rows(columns))  # noqa: B023 (done before the next)
-                yield packing
-                if self._table(change) is table:
-                    return self._done(change, columns, codes, packing.result())
+            done = yield from self._inserted(change, columns, lambda: True, tries > TRIES)
+            if done is not None:
+                return done
 
     def selected(self) -> Pieces[Done]:
         """Of what a SELECT answers.  What it reads of tables is what stands there when its rows are
@@ -92,17 +99,61 @@ class Inserting:
             finally:
                 selection.close()
             assert isinstance(selection.result, Rows)
-            (change,), table = found, self._table(found[0])
-            if table is None:
-                continue
+
+            def as_read(selection: Selection = selection, began: Versions | None = began) -> bool:
+                return self._versions(selection) == began
+
             columns = selection.result.data.columns
-            codes = yield from watched(table.coding(columns), self.cancel)
-            packing = Apart(lambda: packed_rows(columns))  # noqa: B023 (done before the next)
-            yield packing
-            if self._table(change) is table and self._versions(selection) == began:
-                return self._done(change, columns, codes, packing.result())
+            done = yield from self._inserted(found[0], columns, as_read)
+            if done is not None:
+                return done
         change_ = bind_table_statement(self.statement, self.see())
         return changed(self.runtime, self.store, change_, None, self.cancel, self.see().sees_all)
+
+    def _inserted(
+        self,
+        change: Insert,
+        columns: Sequence[pa.Array],
+        as_read: Callable[[], bool],
+        at_once: bool = False,
+    ) -> Pieces[Done | None]:
+        """Insert these columns; None: it is to begin again.
+
+        as_read  whether what they come of is as it was
+        at_once  also where they are many"""
+        yield from nobody_else(self.runtime, lambda: change, self.cancel)
+        table = self._table(change)
+        if table is None:
+            return None
+        hold = self.runtime.holds.take(change.table.home)
+        try:
+            return (yield from self._stored(change, table, tuple(columns), as_read, at_once))
+        finally:
+            self.runtime.holds.release(hold)
+
+    def _stored(
+        self,
+        change: Insert,
+        table: VersionedTable,
+        columns: tuple[pa.Array, ...],
+        as_read: Callable[[], bool],
+        at_once: bool,
+    ) -> Pieces[Done | None]:
+        tell = self.see().sees_all
+        codes = yield from watched(table.coding(columns), self.cancel)
+        if self._table(change) is not table or not as_read():
+            return None
+        args = self.runtime, self.store, change
+        if at_once or not are_many(columns):
+            return changed(*args, list(columns), self.cancel, tell, codes)
+        open_table(self.runtime, change.table.home, change.at)  # what is wrong with its instant
+        made = table.changes_made
+
+        def unchanged() -> bool:
+            return self._table(change) is table and table.changes_made == made and as_read()
+
+        prepared = yield from prepared_rows(self.runtime, table, change, columns, codes)
+        return (yield from committed(*args, prepared, unchanged, tell, self.cancel))
 
     def _bound(self, rows: tuple[tuple[ast.Expr, ...], ...]) -> Insert:
         change = bind_table_statement(replace(self.statement, rows=rows), self.see())
@@ -120,7 +171,7 @@ class Inserting:
         same = self.runtime.catalog.tables.get(key) is change.table
         return self.runtime.tables[key] if same else None
 
-    def _versions(self, selection: Selection) -> dict[str, tuple[VersionedTable, int]] | None:
+    def _versions(self, selection: Selection) -> Versions | None:
         """How far the tables have come that it reads; None: it is not planned yet."""
         tables = selection.tables()
         if tables is None:
@@ -130,18 +181,3 @@ class Inserting:
             for key in tables
             if (found := self.runtime.tables.get(key)) is not None
         }
-
-    def _done(
-        self, change: Insert, columns: Sequence[pa.Array], codes: KeyCodes | None, stored: bytes
-    ) -> Done:
-        tell = self.see().sees_all
-        return changed(
-            self.runtime,
-            self.store,
-            change,
-            list(columns),
-            self.cancel,
-            tell,
-            codes,
-            stored=stored,
-        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from dsms.api import Cancel
-from dsms.commands.slices import Apart, Pieces
+from dsms.commands.slices import Apart, Free
 from dsms.plan.physical import Phys
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
@@ -42,7 +42,7 @@ def planned(
     cancel: Cancel | None,
     apart: bool,
     shared: bool = False,
-) -> Pieces[T]:
+) -> Free[T]:
     """What `work` makes of the catalog and of a planner, made `apart` if it is big.
 
     work    touches nothing but what it is given

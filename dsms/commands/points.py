@@ -99,6 +99,7 @@ class PointRead:
     """Such a query, done."""
 
     ready = elsewhere = False
+    waits = None
     reads_rows = True
 
     def __init__(self, result: Result) -> None:

@@ -43,6 +43,7 @@ class Change:
     hashed: str | None = None
     offered: bool = False
     elsewhere = False
+    waits = None
 
     @property
     def ready(self) -> bool:

@@ -54,6 +54,8 @@ class Selection:
 
     Where updates of an archive overtake it, it begins anew, and answers as of a later instant."""
 
+    waits = None
+
     def __init__(
         self,
         runtime: Runtime,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
 from dsms.api import Result
+from dsms.running.holds import Hold
 
 T = TypeVar("T")
 
@@ -39,6 +40,11 @@ class Statement(Protocol):
         minutes."""
         ...
 
+    @property
+    def waits(self) -> Hold | None:
+        """What it waits for: until that is over a step does nothing."""
+        ...
+
     def step(self) -> bool:
         """The next slice; True: it is done.  Raises what ended it, and is over then."""
         ...
@@ -56,6 +62,7 @@ class OneSlice:
     """A statement that is done in one slice."""
 
     ready = elsewhere = False
+    waits = None
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work, self.result = work, None
@@ -105,14 +112,16 @@ class Apart(Generic[T]):
         return self._found  # type: ignore[return-value]
 
 
-Pieces = Generator[Ready | None, Any, T]
+Free = Generator[Ready | None, Any, T]  # pieces that wait for nobody
+Pieces = Generator[Ready | Hold | None, Any, T]
 
 
 class SeveralSlices:
     """A statement that is done a piece after the other.
 
     Between two pieces others come in.  Where one yields what is `ready`, that may be run in another
-    thread before the next piece, which asks for it otherwise."""
+    thread before the next piece, which asks for it otherwise.  Where one yields a `Hold` it waits
+    for that."""
 
     elsewhere = False
 
@@ -121,11 +130,20 @@ class SeveralSlices:
         self.result = None
 
     result: Result | None
-    _next: Ready | None
+    _next: Ready | Hold | None
 
     @property
     def ready(self) -> bool:
-        return self._next is not None and self._next.ready
+        return self._apart is not None and self._apart.ready
+
+    @property
+    def waits(self) -> Hold | None:
+        held = isinstance(self._next, Hold) and not self._next.over.done()
+        return self._next if held else None  # type: ignore[return-value]
+
+    @property
+    def _apart(self) -> Ready | None:
+        return None if isinstance(self._next, Hold) else self._next
 
     def step(self) -> bool:
         """The next piece."""
@@ -138,8 +156,8 @@ class SeveralSlices:
 
     def run(self) -> None:
         """What may be done apart."""
-        if self._next is not None:
-            self._next.run()
+        if self._apart is not None:
+            self._apart.run()
 
     def close(self) -> None:
         """Nothing has been stored or applied, unless it is done."""

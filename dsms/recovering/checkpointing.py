@@ -14,6 +14,7 @@ from dsms.errors import DsmsError
 from dsms.recovering.face import Recovering
 from dsms.recovering.stretches import Rest, Stretches
 from dsms.running.runtime import Runtime
+from dsms.storage.blobs import KIND, Blob, blob_of
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import Checkpoint, path_of
 from dsms.storage.durable import Durable
@@ -58,7 +59,7 @@ class Checkpointer:
         if self.saving is not None:
             if self.saving.done():
                 self.finished()
-        elif self.engine.runtime.beginnings:
+        elif self.engine.runtime.beginnings or self.engine.runtime.holds.held:
             pass  # soon
         elif self.due() and self.durable.ready(self.engine.runtime.rings):
             self.make(wait=False)
@@ -185,6 +186,15 @@ class Checkpointer:
         self.durable.sweep(
             {s.segment for ring in rings for s in ring.closed if s.segment is not None}
         )
+        self.sweep_blobs()
+
+    def sweep_blobs(self) -> None:
+        """Remove the files of changes of tables that no record names, or names any more."""
+        self.durable.blobs.sweep({blob.name for blob in self.named_blobs()})
+
+    def named_blobs(self) -> list[Blob]:
+        """Those files that some record names."""
+        return [blob_of(body) for body in self.catalog.bodies(KIND)]
 
     def copy(self, most: int = 0, rest: Rest = lambda: None, recents: bool = False) -> Packing:
         """The state as it is now, `most` bytes of it to be compressed later; `rest` is called
@@ -219,6 +229,7 @@ class Checkpointer:
             "indices": runtime.indices,
             "feeding": runtime.feeding,
             "recents": runtime.recents,
+            "holds": runtime.holds,
             "engine": runtime.handle,
             "durable": self.durable,
         }
@@ -231,6 +242,8 @@ class Checkpointer:
 
 def settle(runtime: Runtime) -> None:
     """Finish what is under way, so that state holds no half-done step."""
+    for table in runtime.tables.values():
+        table.unstage()
     runtime.begin_all()
     runtime.run(None)
     runtime.follow()

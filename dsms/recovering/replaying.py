@@ -16,7 +16,7 @@ from dsms.recovering.losses import accept, check_catalog, fallen_back, gap, refu
 from dsms.recovering.starting import start
 from dsms.running.writers import FramePart
 from dsms.sql.parser import parse_one
-from dsms.storage import records
+from dsms.storage import blobs, records
 from dsms.storage.checkpoints import Checkpoint
 from dsms.storage.journal import ENGINE, Entry
 from dsms.storage.packed_changes import unpacked
@@ -30,6 +30,7 @@ def recover(saver: Durability) -> None:
     journal.muted = True
     checkpoint, older = start(saver)
     check_catalog(saver, checkpoint)
+    _check_blobs(saver, checkpoint)
     clocks = saver.engine.runtime.clocks  # of the state that was read
     clocks.still = True
     gaps = _replay(saver, checkpoint)
@@ -49,10 +50,17 @@ def recover(saver: Durability) -> None:
     saver.recovered.notes += told or ([] if journal.gone else gaps)
     clocks.moved, clocks.still = saver.moved, False
     saver.durable.clean()
+    saver.checkpointer.sweep_blobs()
     if accepted or (not saver.durable.checkpoints.kept and saver.engine.runtime.catalog.names()):
         saver.checkpoint()
     elif saver.durable.checkpoints.kept:
         saver.checkpointer.sweep()
+
+
+def _check_blobs(saver: Durability, checkpoint: Checkpoint) -> None:
+    """All changes of tables that are in files of their own can be read.  Raises DS577."""
+    noted = saver.catalog.noted(checkpoint.lsn)
+    saver.durable.blobs.check(blobs.blob_of(body) for _, kind, body in noted if kind == blobs.KIND)
 
 
 def _replay(saver: Durability, checkpoint: Checkpoint) -> list[str]:
@@ -66,12 +74,17 @@ def _replay(saver: Durability, checkpoint: Checkpoint) -> list[str]:
         if entry.lsn > journal.lsn + 1:
             gaps.append(gap(journal.lsn, entry.lsn))
         journal.lsn = max(journal.lsn, entry.lsn)
-        journal.written += len(entry.payload) if entry.kind >= 0 else 0
+        journal.written += len(entry.payload) if entry.kind >= 0 else _beside(*entry.payload)
         saver.checkpointer.statements += entry.kind < 0
         if (entry.kind < 0 or journal.follows(entry)) and not _is_set_aside(saver, entry):
             saver.begun(entry.lsn)
             _again(saver, entry)
     return gaps
+
+
+def _beside(kind: str, body: bytes) -> int:
+    """Bytes that a record of the catalog has in a file of its own."""
+    return blobs.blob_of(body).bytes if kind == blobs.KIND else 0
 
 
 def _is_set_aside(saver: Durability, entry: Entry) -> bool:
@@ -85,7 +98,11 @@ def _is_set_aside(saver: Durability, entry: Entry) -> bool:
     if kind < 0:
         kind, payload = payload
     path = folder / f"record-{entry.lsn}.bin"
-    saver.durable.files.write_atomic(str(path), [payload])
+    parts = [payload]
+    if kind == blobs.KIND:
+        name = blobs.blob_of(payload).name
+        parts.append(saver.durable.files.map(f"{saver.durable.blobs.folder}/{name}"))
+    saver.durable.files.write_atomic(str(path), parts)
     saver.recovered.notes.append(
         f"record {entry.lsn} (of {entry.stream}, kind {kind}) is kept in {path}"
     )
@@ -103,7 +120,7 @@ def _again(saver: Durability, entry: Entry) -> None:
         engine.runtime.settings.recovering(saver.recovered.records)
     try:
         if entry.kind < 0:
-            _statement(saver.engine, *entry.payload)
+            _statement(saver, *entry.payload)
             return
         match records.decode(entry.kind, entry.payload):
             case records.StreamRows() as r:
@@ -143,7 +160,8 @@ def _again(saver: Durability, entry: Entry) -> None:
         saver.recovered.notes.append(f"record {entry.lsn} of the journal failed again: {what}")
 
 
-def _statement(engine: Recovering, kind: str, body: bytes) -> None:
+def _statement(saver: Durability, kind: str, body: bytes) -> None:
+    engine = saver.engine
     match kind:
         case "statement":
             _declare(engine, body.decode())
@@ -162,6 +180,9 @@ def _statement(engine: Recovering, kind: str, body: bytes) -> None:
             replanning.again(engine.runtime, body)
         case "rights":
             rights.put(engine.runtime, json.loads(body))
+        case blobs.KIND:
+            key, made = blobs.change_of(body, saver.durable.blobs)
+            change.apply(engine.runtime, key, made)
         case _:
             if kind == "frame":
                 part, body = table_rows.frame_of(body)

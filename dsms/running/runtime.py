@@ -25,6 +25,7 @@ from dsms.running.faults import set_aside, stop
 from dsms.running.feeding import Feeding, follow
 from dsms.running.first_answers import arriving
 from dsms.running.forgetting import before_rows, forget
+from dsms.running.holds import Holds
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
@@ -86,7 +87,8 @@ class Runtime:
     parts: SharedParts = field(default_factory=lambda: SharedParts(Dispatch()), init=False)
     answers: Answers = field(init=False)  # what queries read of others
     feeding: Feeding = field(default_factory=Feeding, init=False)  # of streams
-    recents: Recents = field(default_factory=Recents, init=False)  # the last five are not stored
+    recents: Recents = field(default_factory=Recents, init=False)
+    holds: Holds = field(default_factory=Holds, init=False)  # the last six are not stored
 
     def __post_init__(self) -> None:
         self.handle.runtime = self

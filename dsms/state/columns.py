@@ -109,6 +109,12 @@ class FixedColumn:
         valid = None if self.valid is None else self.valid.view[index]
         return arrow_values(self.values.view[index], valid)
 
+    def cut(self, count: int) -> None:
+        """Only the first `count` values stay."""
+        for vec in (self.values, self.valid):
+            if vec is not None:
+                vec.n = min(vec.n, count)
+
     def keep(self, index: np.ndarray) -> None:
         self.values.keep(index)
         if self.valid is not None:
@@ -151,6 +157,15 @@ class ArrowColumn:
         back = np.empty(len(index), np.int64)
         back[order] = np.arange(len(index))
         return pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.array([], self.type)
+
+    def cut(self, count: int) -> None:
+        """Only the first `count` values stay."""
+        kept: list[pa.Array] = []
+        for chunk in self.chunks:
+            if count > 0:
+                kept.append(chunk.slice(0, count))
+            count -= len(chunk)
+        self.chunks = kept
 
     def keep(self, index: np.ndarray) -> None:
         self.chunks = [self._whole().take(pa.array(index))] if len(index) else []

@@ -30,7 +30,7 @@ from dsms.storage.folder_key import encrypted_error
 from dsms.storage.packed_changes import change_of, ints, packed_rows, snapshot_of
 from dsms.tables.changes import Change, TableSnapshot
 
-VERSION = 4  # of this layout: raise it with every change, and convert older files on opening
+VERSION = 5  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
 Kind = Literal["stream", "table", "query"]
@@ -229,6 +229,12 @@ class CatalogStore:
             return self._db.execute(
                 "SELECT * FROM journal WHERE lsn > ? ORDER BY lsn", (after,)
             ).fetchall()
+
+    def bodies(self, kind: str) -> list[bytes]:
+        """What the records of that kind hold, in order."""
+        with self._explained():
+            query = "SELECT body FROM journal WHERE kind = ? ORDER BY lsn"
+            return [body for (body,) in self._db.execute(query, (kind,)).fetchall()]
 
     def trim(self, upto: int) -> None:
         """Forget the records numbered up to there, if no checkpoint needs them."""

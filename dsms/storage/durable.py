@@ -6,6 +6,7 @@ of its rings.
     FOLDER/synced-LSN-NUMBER.log         which records are known to be on the disk
     FOLDER/streams/NAME/LSN.log          the stream's records from that number on
     FOLDER/streams/NAME/LSN-NUMBER.arrow a sealed sub-window
+    FOLDER/changes/LSN-NUMBER.rows       a big change of a table (`dsms.storage.blobs`)
 
 A closed sub-window of some size is written once, as an Arrow IPC file, and from then on mapped, not
 held: a ring may be larger than memory.  Checkpoints refer to it instead of repeating it.  One that
@@ -26,6 +27,7 @@ from dsms.errors import DsmsError
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring, SubWindow, batch_bytes
+from dsms.storage.blobs import CHANGES, Blobs
 from dsms.storage.checkpoints import Checkpoints
 from dsms.storage.files import Files
 from dsms.storage.journal import Journal, stream_of
@@ -48,6 +50,7 @@ class Durable:
     folder: str
     journal: Journal = field(init=False)
     checkpoints: Checkpoints = field(init=False)
+    blobs: Blobs = field(init=False)
     schemas: dict[str, Schema] = field(default_factory=dict)
     least: int = SEALED
     room: int = 0
@@ -71,6 +74,7 @@ class Durable:
         self.files.make_folder(self.folder)
         self.journal = Journal(self.files, self.folder)
         self.checkpoints = Checkpoints(self.files, self.folder)
+        self.blobs = Blobs(self.files, f"{self.folder}/{CHANGES}")
 
     def declare(self, stream: str, schema: Schema, policy: str) -> None:
         """A stream, and how durable it is."""

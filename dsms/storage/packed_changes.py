@@ -46,7 +46,8 @@ def packed_rows(columns: Sequence[pa.Array]) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def _unpack(blob: bytes) -> tuple[pa.Array, ...]:
+def unpacked_rows(blob: bytes) -> tuple[pa.Array, ...]:
+    """Columns again."""
     if not blob:
         return ()
     with pa.ipc.open_stream(blob) as reader:
@@ -61,14 +62,13 @@ def ints(values: np.ndarray) -> bytes:
 def change_of(at: int, deleted: bytes, inserted: bytes, first_version: int, rows: int) -> Change:
     """A change of what is kept of it."""
     versions = np.frombuffer(deleted, "<i8").astype(np.int64)
-    return Change(at, versions, _unpack(inserted), first_version, rows)
+    return Change(at, versions, unpacked_rows(inserted), first_version, rows)
 
 
 def snapshot_of(row: tuple) -> TableSnapshot:
     """A table of its row in the file."""
     _, rows, dead, next_version, last_change, forgotten = row
-    version, born, ended, *columns = _unpack(rows)
+    version, born, ended, *columns = unpacked_rows(rows)
     version, born, ended = (v.to_numpy().astype(np.int64) for v in (version, born, ended))
-    return TableSnapshot(
-        tuple(columns), version, born, ended, _unpack(dead), next_version, last_change, forgotten
-    )
+    dead_keys, numbers = unpacked_rows(dead), (next_version, last_change, forgotten)
+    return TableSnapshot(tuple(columns), version, born, ended, dead_keys, *numbers)

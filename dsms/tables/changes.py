@@ -8,14 +8,12 @@ one instant are one set: a version that was inserted and deleted at the same ins
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.state.columns import all_joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +46,6 @@ class Matched:
     slots: np.ndarray
     old: tuple[pa.Array, ...]
     new: tuple[pa.Array, ...]
-
-    @staticmethod
-    def all(parts: Sequence[Matched]) -> Matched:
-        """Those of all parts."""
-        return Matched(
-            np.concatenate([p.slots for p in parts]),
-            all_joined([p.old for p in parts]),
-            all_joined([p.new for p in parts]),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
 NONE = -1
+DEEP = 8  # slots of one key that are taken back one by one
 
 
 @njit(cache=True, nogil=True)
@@ -85,6 +86,20 @@ class AsOfIndex:
         """Forget everything: the slots have moved."""
         self.intern = Intern(len(self.columns))
         self.head, self.link = Vec(), Vec()
+
+    def cut(self, count: int) -> None:
+        """Only the first `count` slots stay; those of one key that go are few, or all is
+        forgotten."""
+        if self.link.n <= count:
+            return
+        head = self.head.view
+        for _ in range(DEEP):
+            gone = np.flatnonzero(head >= count)
+            if not len(gone):
+                self.link.n = count
+                return
+            head[gone] = self.link.view[head[gone]]  # youngest first
+        self.clear()
 
     def extend(self, cols: Sequence[pa.Array], count: int) -> None:
         """`count` further slots with these key columns."""

@@ -3,8 +3,9 @@ that."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,11 @@ from dsms.state.columns import Column, column_store
 from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
+T = TypeVar("T")
 FREE, TAKEN, DEAD = 0, 1, 2
 UNKNOWN = -1
 CODED = 1 << 14  # keys that are looked up in one go
+SEEN = 1 << 16  # codes that are looked at in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,18 @@ class KeyCodes:
     codes: np.ndarray
     gone: np.ndarray
     purged: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStage:
+    """What becomes of keys by a change that is made ready: `Keys.state` and `version`, of which
+    `places` are in use, and the values of keys that die."""
+
+    state: np.ndarray
+    version: np.ndarray
+    places: int
+    purged: int
+    dying: list[Sequence[pa.Array]]
 
 
 @dataclass(slots=True)
@@ -71,29 +86,83 @@ class Keys:
     def check_insert(self, cols: Sequence[pa.Array], known: KeyCodes | None = None) -> None:
         """New rows (all columns): their keys must be free and different.  Raises UsageError DS521,
         DS522."""
-        key = self._of(cols)
-        codes = self._known(key, known)
-        self._refuse_repeats(codes, key)
-        now = self.state.view[codes]
-        self._refuse(
-            now == TAKEN, key, "DS521", "is there already", "UPDATE it, or DELETE it first"
-        )
-        self._refuse_dead(now == DEAD, key)
+        _at_once(self.checking(cols, None, known))
 
     def check_update(
         self, old: Sequence[pa.Array], new: Sequence[pa.Array], known: KeyCodes | None = None
     ) -> None:
         """Rows that change from `old` to `new` at once.  Keys may be exchanged in a retroactive
         table only."""
+        _at_once(self.checking(new, old, known))
+
+    def checking(
+        self,
+        new: Sequence[pa.Array],
+        old: Sequence[pa.Array] | None,
+        known: KeyCodes | None = None,
+    ) -> Generator[None, None, None]:
+        """`check_insert`, or `check_update` where there are `old` rows, in pieces."""
         key = self._of(new)
-        before, after = self._known(self._of(old), known, gone=True), self._known(key, known)
-        self._refuse_repeats(after, key)
-        changed = before != after
-        taken = self.state.view[after] == TAKEN
-        if self.definition.retroactive:
-            taken &= ~np.isin(after, before)
-        self._refuse(changed & taken, key, "DS521", "is there already", None)
-        self._refuse_dead(changed & (self.state.view[after] == DEAD), key)
+        codes = self._known(key, known)
+        repeated = yield from self.repeating(codes)
+        self._refuse(repeated, key, "DS521", "would come twice", None)
+        now = np.empty(len(codes), np.int8)
+        for part in _parts(len(codes)):
+            now[part] = self.state.view[codes[part]]
+            yield
+        taken, dead, hint = now == TAKEN, now == DEAD, "UPDATE it, or DELETE it first"
+        if old is None:
+            self._refuse(taken, key, "DS521", "is there already", hint)
+        else:
+            before = self._known(self._of(old), known, gone=True)
+            changed = before != codes
+            if self.definition.retroactive:
+                left = np.zeros(self.intern.capacity, np.bool_)
+                left[before] = True
+                taken &= ~left[codes]
+            self._refuse(changed & taken, key, "DS521", "is there already", None)
+            dead &= changed
+        self._refuse_dead(dead, key)
+
+    def staging(
+        self,
+        known: KeyCodes,
+        versions: np.ndarray,
+        deleted: Callable[[int, int], Sequence[pa.Array]],
+    ) -> Generator[None, None, KeyStage | None]:
+        """What `apply` does to copies, in pieces; None: the codes are no longer those of the keys.
+
+        deleted  gives the key columns of rows that go, from one of them to another"""
+        if known.purged != self.purged:
+            return None
+        places = self.state.n
+        state, version = np.empty_like(self.state.data), np.empty_like(self.version.data)
+        for part in _parts(places):
+            state[part], version[part] = self.state.data[part], self.version.data[part]
+            yield
+        for part in _parts(len(known.gone)):
+            state[known.gone[part]] = FREE if self.definition.retroactive else DEAD
+            yield
+        for part in _parts(len(known.codes)):
+            state[known.codes[part]] = TAKEN
+            version[known.codes[part]] = versions[part]
+            yield
+        dying: list[Sequence[pa.Array]] = []
+        for part in _parts(0 if self.definition.retroactive else len(known.gone)):
+            mask = pa.array(state[known.gone[part]] == DEAD)
+            dying.append([c.filter(mask) for c in deleted(part.start, part.stop)])
+            yield
+        return KeyStage(state, version, places, known.purged, dying)
+
+    def install(self, stage: KeyStage) -> bool:
+        """Put what `staging` gave in place; False where keys have come since, or codes gone."""
+        if stage.places != self.state.n or stage.purged != self.purged:
+            return False
+        self.state.data, self.version.data = stage.state, stage.version
+        for key in stage.dying:
+            self._dig(key, np.ones(len(key[0]), np.bool_))
+        self._purge()
+        return True
 
     def apply(
         self,
@@ -110,6 +179,9 @@ class Keys:
         self.version.view[come] = versions
         if not self.definition.retroactive:
             self._dig(deleted, self.state.view[gone] == DEAD)
+        self._purge()
+
+    def _purge(self) -> None:
         used = self.state.view != FREE
         if self.intern.wants_purge(int(np.count_nonzero(used))):
             self.intern.purge(used)
@@ -168,14 +240,22 @@ class Keys:
 
     def repeats(self, codes: np.ndarray, last: bool = False) -> np.ndarray:
         """bool[n]: which have the code of one before them; with `last`, of one behind them."""
-        rows = np.arange(len(codes))
-        stands = np.empty(self.intern.capacity, np.int64)
-        way = slice(None) if last else slice(None, None, -1)
-        stands[codes[way]] = rows[way]  # of equal ones the last assignment stands
-        return stands[codes] != rows
+        return _at_once(self.repeating(codes, last))
 
-    def _refuse_repeats(self, codes: np.ndarray, key: Sequence[pa.Array]) -> None:
-        self._refuse(self.repeats(codes), key, "DS521", "would come twice", None)
+    def repeating(self, codes: np.ndarray, last: bool = False) -> Generator[None, None, np.ndarray]:
+        """`repeats` in pieces."""
+        out = np.empty(len(codes), np.bool_)
+        stands = np.empty(self.intern.capacity, np.int64)
+        way, parts = slice(None), list(_parts(len(codes)))
+        if not last:
+            way, parts = slice(None, None, -1), parts[::-1]
+        for part in parts:  # of equal ones the last assignment stands
+            stands[codes[part][way]] = np.arange(part.start, part.stop)[way]
+            yield
+        for part in parts:
+            out[part] = stands[codes[part]] != np.arange(part.start, part.stop)
+            yield
+        return out
 
     def _refuse_dead(self, dead: np.ndarray, key: Sequence[pa.Array]) -> None:
         hint = (
@@ -204,3 +284,16 @@ class Keys:
             "was changed"
         )
         raise UsageError(code, message, hint=hint)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    for start in range(0, count, SEEN):
+        yield slice(start, min(count, start + SEEN))
+
+
+def _at_once(pieces: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]

@@ -12,25 +12,23 @@ keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
-from dsms.intake.values import instant_text
 from dsms.sql.catalog import TableDef
-from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MAX_INSTANT, MIN_INSTANT
+from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, in_order
 from dsms.state.columns import Column, column_store
 from dsms.state.vec import Vec
 from dsms.tables.changes import Change, Entry, Log, Matched, TableSnapshot
+from dsms.tables.dates import instant_of
 from dsms.tables.index import AsOfIndex
 from dsms.tables.keys import KeyCodes, Keys
+from dsms.tables.staging import Staged
 
-# (columns, rows) -> a column; a NULL predicate is no match
-Evaluator = Callable[[Sequence[pa.Array], int], pa.Array]
-MATCHED = 1 << 15  # rows that are judged in one go
 _COMPACT_FROM = 256  # ended versions; fewer are left lying
 _BRIEF_FROM = 16  # of those that lived for no time
 
@@ -39,6 +37,7 @@ class VersionedTable:
     """The rows of one declared table.  Not thread-safe: the engine's thread calls it."""
 
     _brief = 0  # versions that ended at the instant at which they were born
+    staged: Staged | None = None  # what is ready of a change; never part of a state
 
     def __init__(self, definition: TableDef) -> None:
         self.definition = definition
@@ -54,42 +53,10 @@ class VersionedTable:
     # -- statements --------------------------------------------------------------------------------
 
     def instant(self, at: int | None, newest: int, given: int | None) -> int:
-        """When a change happens: `at` if the statement says so; else the first rows hold from the
-        beginning, and later changes from the newest event time on.
-
-        newest  that event time (ALWAYS: none)
-        given   answers over this table were given up to there, so a change comes after (None: none
-                were)
-        Never before the last change.  Raises UsageError DS523 for an AT that can't be, and where no
-        instant is left.
-        """
-        name = self.definition.name
-        earliest = max(self.last_change, ALWAYS if given is None else max(given + 1, BEFORE_ROWS))
-        if earliest > MAX_INSTANT:
-            what = f"table {name} can't change any more: answers up to {instant_text(MAX_INSTANT)}"
-            hint = "no later instant exists; drop the queries that read it"
-            raise UsageError("DS523", f"{what} were given", hint=hint)
-        if at is None:
-            return max(newest if self.next_version else ALWAYS, earliest)
-        if not MIN_INSTANT <= at <= MAX_INSTANT:
-            raise UsageError("DS523", f"AT {at} µs lies outside the years 0001-9999")
-        if at < self.last_change:
-            message = (
-                f"table {name} can't change AT {instant_text(at)}: it changed at "
-                f"{instant_text(self.last_change)}"
-            )
-            raise UsageError(
-                "DS523", message, hint="changes of a table are made in the order of their instants"
-            )
-        if given is not None and at <= given:
-            message = (
-                f"table {name} can't change AT {instant_text(at)}: answers up to "
-                f"{instant_text(given)} were given"
-            )
-            raise UsageError(
-                "DS523", message, hint=f"the earliest possible instant is {instant_text(given + 1)}"
-            )
-        return at
+        """When a change happens (`dsms.tables.dates`).  Raises DS523."""
+        return instant_of(
+            self.definition.name, self.next_version, self.last_change, at, newest, given
+        )
 
     def coding(
         self, new: Sequence[pa.Array] | None, old: Sequence[pa.Array] | None = None
@@ -97,6 +64,18 @@ class VersionedTable:
         """Look the keys of rows that come and go up, piece by piece; changes may come in between.
         None where there are no keys."""
         return (yield from self._keys.coding(new, old)) if self._keys else None
+
+    def checking(
+        self,
+        new: Sequence[pa.Array],
+        old: Sequence[pa.Array] | None = None,
+        codes: KeyCodes | None = None,
+    ) -> Generator[None, None, None]:
+        """What `inserting`, or `updating` where there are `old` rows, checks; in pieces.  It holds
+        as long as `changes_made` is what it was."""
+        self.check_nulls(new)
+        if self._keys:
+            yield from self._keys.checking(new, old, codes)
 
     def inserting(
         self, columns: Sequence[pa.Array], at: int, codes: KeyCodes | None = None
@@ -107,31 +86,6 @@ class VersionedTable:
         if self._keys:
             self._keys.check_insert(columns, codes)
         return Change(at, np.empty(0, np.int64), tuple(columns), self.next_version, len(columns[0]))
-
-    def matching(
-        self, predicate: Evaluator | None, assignments: Mapping[int, Evaluator] | None
-    ) -> Generator[None, None, Matched]:
-        """The current rows for which `predicate` is true (None: all), and, for UPDATE, what columns
-        (schema positions) become of them, MATCHED at a time.
-
-        It may be used as long as `changes_made` is what it was."""
-        current = np.flatnonzero(self._ended.view == FOREVER)
-        parts: list[Matched] = []
-        for first in range(0, max(len(current), 1), MATCHED):
-            slots = current[first : first + MATCHED]
-            cols = self._gather(slots)
-            if predicate is not None:
-                hit = predicate(cols, len(slots)).fill_null(False)
-                slots = slots[hit.to_numpy(zero_copy_only=False)]
-                cols = tuple(c.filter(hit) for c in cols)
-            new = cols
-            if assignments is not None:
-                made = {i: value(cols, len(slots)) for i, value in assignments.items()}
-                new = tuple(made.get(i, c) for i, c in enumerate(cols))
-            parts.append(Matched(slots, cols, new))
-            if first + MATCHED < len(current):
-                yield
-        return Matched.all(parts)
 
     def deleting(self, found: Matched, at: int) -> Change:
         """DELETE of rows that match."""
@@ -147,21 +101,49 @@ class VersionedTable:
         deleted = self._version.view[found.slots]
         return Change(at, deleted, found.new, self.next_version, len(found.slots))
 
-    def apply(self, change: Change, codes: KeyCodes | None = None) -> None:
+    def apply(
+        self, change: Change, codes: KeyCodes | None = None, staged: Staged | None = None
+    ) -> None:
         """Make a change that was just prepared (or is read back in order); `codes` as for
-        `inserting`."""
+        `inserting`, `staged`: what is ready of it."""
         if not change.rows:
             return
-        gone, new = self._slots(change.deleted), change.new
-        if self._keys:
+        if staged is None or staged is not self.staged:
+            self.unstage()
+            staged, gone, new = None, self._slots(change.deleted), change.new
+        else:
+            gone, new = staged.gone, staged.new
+            del self.staged
+        if self._keys and not (staged and staged.keys and self._keys.install(staged.keys)):
             before = self._gather(gone, self.definition.key)
             self._keys.apply(before, self._key_of(change.inserted), new, codes)
         self._ended.view[gone] = change.at
         self._brief += int(np.count_nonzero(self._born.view[gone] == change.at))
-        self._append(change.inserted, new, np.full(len(new), change.at), np.full(len(new), FOREVER))
+        if staged is None:
+            lives = np.full(len(new), change.at), np.full(len(new), FOREVER)
+            self._append(change.inserted, new, *lives)
+        else:
+            self._show(len(new), change.at)
         self._log.add(Entry(change.at, change.deleted, new))
         self.next_version += len(new)
         self.last_change = change.at
+
+    def unstage(self) -> None:
+        """What is ready of a change is not wanted, or was overtaken."""
+        if self.staged is None:
+            return
+        del self.staged
+        for column in self._columns:
+            column.cut(self._version.n)
+        for index in self._indices.values():
+            index.cut(self._version.n)
+
+    def _show(self, count: int, at: int) -> None:
+        """So many versions that are ready are born."""
+        first = self._version.n
+        self._born.data[first : first + count] = at
+        for vec in (self._version, self._born, self._ended):
+            vec.n = first + count
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -231,7 +213,8 @@ class VersionedTable:
         behind = np.arange(index.link.n, self._version.n, dtype=np.int64)
         if len(behind):
             index.extend(self._gather(behind, key_columns), len(behind))
-        rows, slots = index.probe(cols, ts, self._born.view, self._ended.view)
+        # also of versions that are ready, but not born
+        rows, slots = index.probe(cols, ts, self._born.data, self._ended.data)
         return rows, self._version.view[slots]
 
     def gather(
@@ -252,13 +235,18 @@ class VersionedTable:
         """Every clock has passed `upto`: there will be no probe at or before it, and no read of
         changes up to it."""
         self._droppable += sum(len(e.deleted) for e in self._log.forget(upto))
-        if self._droppable >= _COMPACT_FROM and 2 * self._droppable >= self._version.n:
+        if (
+            self.staged is None
+            and self._droppable >= _COMPACT_FROM
+            and 2 * self._droppable >= self._version.n
+        ):
             self._compact()
 
     def drop_brief(self) -> None:
         """Nobody follows its changes: versions that lived for no time, which no probe can find, are
         dropped once they are half of all."""
-        if self._brief < _BRIEF_FROM or 2 * self._brief < self._version.n:
+        few = self._brief < _BRIEF_FROM or 2 * self._brief < self._version.n
+        if few or self.staged is not None:
             return
         lived = self._born.view != self._ended.view
         self._log.leave_out(self._version.view[~lived])
@@ -266,6 +254,7 @@ class VersionedTable:
 
     def set_back(self, to: int) -> None:
         """Changes later than `to` happened at `to`."""
+        self.unstage()
         np.minimum(self._born.view, to, out=self._born.view)
         self._ended.view[(self._ended.view > to) & (self._ended.view < FOREVER)] = to
         self.last_change = min(self.last_change, to)
@@ -291,6 +280,7 @@ class VersionedTable:
 
     def snapshot(self) -> TableSnapshot:
         """Everything, to be stored."""
+        self.unstage()
         self._compact()
         slots = np.arange(self._version.n)
         dead = self._keys.dead() if self._keys else ()

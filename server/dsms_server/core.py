@@ -199,6 +199,8 @@ class Core:
                     work.run = shares.submit(account.asking, statement.run, cancel)
                     yield work.run.future
                     work.run = None
+                elif statement.waits is not None:
+                    yield statement.waits.over
                 elif clock.elapsed() >= until:
                     yield None
                 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any, Protocol
 
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
@@ -13,6 +13,13 @@ from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.parameters import Values
+
+
+class Wait(Protocol):
+    """What a statement waits for.  `over`: done when that is over."""
+
+    @property
+    def over(self) -> Future[None]: ...
 
 
 class Statement(Protocol):
@@ -31,6 +38,11 @@ class Statement(Protocol):
     @property
     def elsewhere(self) -> bool:
         """Whether `run` mostly waits for another process."""
+        ...
+
+    @property
+    def waits(self) -> Wait | None:
+        """What it waits for; until that is over a slice does nothing."""
         ...
 
     def run(self) -> None: ...
@@ -91,6 +103,10 @@ class EngineFace(Protocol):
         cancel: Cancel | None = None,
         upsert: bool = False,
     ) -> IngestReport: ...
+
+    def changing(self, name: str) -> Future[None] | None:
+        """Where a statement is changing the table of that name, until when rows for it wait."""
+        ...
 
     def ingest_group(
         self, stream: str, frames: Sequence[Frame]

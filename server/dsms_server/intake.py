@@ -61,6 +61,10 @@ class Intake:
         first = 0
         while True:
             yield from whole(self._engine, cancel)
+            while shape.table and (changing := self._engine.changing(shape.stream)) is not None:
+                yield changing
+                cancel.check()
+                yield from whole(self._engine, cancel)
             piece = part(rows, first, self._size(shape))
             last = first + len(piece) >= len(rows)
             reports.append(
