@@ -371,11 +371,8 @@ class Runtime:
             return self._closed(query, clock)
         if query.early and clock < ENDED:
             return max(clock, *(self.inputs[n].settled for n in query.reads))
-        return (
-            max(clock, before_rows(query.tables, self.tables))
-            if isinstance(query, RunningQuery)
-            else clock
-        )
+        changed = isinstance(query, RunningQuery)
+        return max(clock, before_rows(query.tables, self.tables)) if changed else clock
 
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""

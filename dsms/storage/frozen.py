@@ -20,6 +20,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
@@ -36,7 +37,8 @@ from dsms.storage.packed import LEGACY, Packing, pack, unpacked
 
 COPIED = 256 << 20  # bytes of state that may be there twice while a checkpoint is written
 STRETCH = 8 << 20  # bytes that are copied in one go
-MET = 64  # objects that are written in one go
+MET = 64  # objects that are written in one go,
+VALUES = 1 << 12  # ... or numbers and texts: the keys of a table may be a million
 
 Names = Mapping[str, Any]
 Refer = Callable[[Any], Any]
@@ -94,7 +96,7 @@ def _take(part: pickle.PickleBuffer, packing: Packing, rest: Callable[[], None])
     if packing.room >= 0:
         packing.put(_copied(blob, rest), blob.nbytes)
     else:
-        packed = pack(blob)
+        packed = pack(blob, rest)
         packing.put(packed, packed.nbytes)
     rest()
 
@@ -141,11 +143,14 @@ class _Writer(pickle.Pickler):
     ) -> None:
         super().__init__(out, 5, buffer_callback=take)
         self._rest, self._met = rest, 0
+        self._many = cycle([False] * (VALUES - 1) + [True]).__next__
         self._names, self._refer, self._shapes = names, refer, Shapes()
         self._kinds: dict[type, layout.Kind | None] = {}
 
     def persistent_id(self, obj: Any) -> Any:
         if type(obj) in PLAIN:  # nearly all there is
+            if self._many():
+                self._rest()
             return None
         name = self._names.get(id(obj))
         return ("outside", name) if name is not None else self._refer(obj)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,9 +75,13 @@ def _taken(parts: list[Blob | Packed]) -> Iterator[Blob | Packed]:
         yield parts.pop()
 
 
-def pack(blob: Blob) -> Packed:
-    """A part, compressed now."""
-    return Packed(tuple(_pieces(blob)))
+def pack(blob: Blob, rest: Callable[[], None] = lambda: None) -> Packed:
+    """A part, compressed now; `rest` is called between two pieces."""
+    pieces: list[bytes] = []
+    for piece in _pieces(blob):
+        pieces.append(piece)
+        rest()
+    return Packed(tuple(pieces))
 
 
 def _pieces(blob: Blob) -> Iterator[bytes]:
