@@ -75,11 +75,14 @@ class FakeEngine:
                 problem.statement = number
                 problem.done = done
                 raise
-            yield SimpleNamespace(result=done[-1], ready=False)
+            yield SimpleNamespace(result=done[-1], ready=False, waits=None)
         return done
 
     def mind_quotas(self) -> dict:
         return {}
+
+    def changing(self, name: str) -> None:
+        return None
 
     def catch_up(self) -> bool:
         return False
