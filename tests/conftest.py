@@ -9,22 +9,22 @@ fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every t
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.effort import effort, examples, left_out
 from tests.spark_session import spark  # noqa: F401  (a fixture for all)
 
 NO_CHECKS = tuple(HealthCheck)
 # shrinking takes minutes
 QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.explain))
 CI = "CI" in os.environ
-settings.register_profile(
-    "quick", deadline=None, derandomize=CI, suppress_health_check=NO_CHECKS, phases=QUICKLY
-)
-settings.register_profile("fuzz", deadline=None, derandomize=False, suppress_health_check=NO_CHECKS)
-settings.load_profile("quick")
+# of a property that says no number: hypothesis's own, and with `make test`
+EXAMPLES, FEW = 100, 12
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,8 +52,26 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(SlicesPlugin())
     times = config.getoption("--fuzz")
     os.environ["DSMS_TEST_EFFORT"] = str(times or int(config.getoption("--all")))
-    if times:
-        settings.load_profile("fuzz")
+    said = {
+        "deadline": None,
+        "suppress_health_check": NO_CHECKS,
+        "max_examples": examples(EXAMPLES) if effort() else FEW,
+    }
+    settings.register_profile("quick", derandomize=CI, phases=QUICKLY, **said)
+    settings.register_profile("fuzz", derandomize=False, **said)
+    settings.load_profile("fuzz" if times else "quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Half a million objects come here and stay: the collector of garbage neither looks at them
+    while they come nor again in each test that asks for it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -61,6 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = {} if fuzz else {"fuzz": "long: run with --fuzz"}
     if not (fuzz or everything):
         left["slow"] = "slow: run with --all"
+        for item in left_out(items):
+            item.add_marker("slow")
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one process holds the session

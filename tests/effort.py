@@ -8,7 +8,8 @@ cases.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ def effort() -> int:
 
 def examples(count: int) -> int:
     """How many examples a property test tries, whose whole number is `count`: of that a
-    fifteenth, or all."""
-    return count * effort() if effort() else min(count, max(2, count // 15))
+    thirtieth, or all."""
+    return count * effort() if effort() else min(count, max(2, count // 30))
 
 
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:
@@ -39,3 +40,45 @@ def _slow(case: Any) -> Any:
         return pytest.param(*case.values, marks=(*case.marks, SLOW), id=case.id)
     values: Sequence[Any] = case if isinstance(case, tuple | list) else (case,)
     return pytest.param(*values, marks=SLOW)
+
+
+def thinned(every: int = 1) -> pytest.MarkDecorator:
+    """Of a test whose cases are a product, those in which each value of each parameter comes once,
+    and of these each n-th, the first one among them; the others are slow.  For all tests of a file:
+    `pytestmark = thinned(4)`."""
+    return pytest.mark.thinned(every)
+
+
+def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """The cases that `thinned` leaves out, of those that aren't slow anyway."""
+    cases: dict[tuple[str, str], list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if (
+            isinstance(item, pytest.Function)
+            and hasattr(item, "callspec")
+            and item.get_closest_marker("thinned")
+            and not item.get_closest_marker("slow")
+        ):
+            parent = item.nodeid.partition("::")[0]
+            cases[parent, item.originalname].append(item)
+    for some in cases.values():
+        yield from _left_out(some)
+
+
+def _left_out(items: list[pytest.Function]) -> Iterator[pytest.Function]:
+    every = max(mark.args[0] for mark in items[0].iter_markers("thinned"))
+    places = [item.callspec.indices for item in items]
+    values = {name: sorted({place[name] for place in places}) for name in sorted(places[0])}
+    *names, longest = sorted(values, key=lambda name: len(values[name]))
+    met = 0
+    for item, place in zip(items, places, strict=True):
+        at, stride = values[longest].index(place[longest]), 1
+        kept = True
+        for name in names:  # each turns when those before it have come round, if there is time
+            size = len(values[name])
+            stride = stride if stride * size <= len(values[longest]) else 1
+            kept = kept and place[name] == values[name][at // stride % size]
+            stride *= size
+        met += kept
+        if not kept or (met - 1) % every:
+            yield item

@@ -20,7 +20,7 @@ from dsms.operators import group, group_fifo, group_rows
 from dsms.sql.types import STRING, decimal
 from dsms.state import rows
 from dsms.state.intern import Intern
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.grouping import COL, STATES, call, check, histories, node_of
 
 ORDERED = ("s", "i", "f", "d", "w", "t", "p", "b")
@@ -94,6 +94,7 @@ def limits(request):
         yield
 
 
+@thinned()
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())

@@ -34,7 +34,7 @@ def test_they_go_on_after_a_crash_anywhere(
     counted.open()
     counted.declare()
     finish(counted)
-    places = 24 if effort() else 3
+    places = 24 if effort() else 2
     for n in range(places):
         at = (2 * n + 1) * counted.files.count // (2 * places)
         found = crashed_at(tmp_path / str(at), at, bool(n % 2), kind)

@@ -43,7 +43,7 @@ from tests.spark_session import spark  # noqa: F401
 from tests.stories import text
 from tests.stories.judge import take_in
 from tests.stories.model import Story
-from tests.test_expressions_oracle import _SIGNATURES
+from tests.test_expressions_oracle import signatures
 from tests.test_oneshot_values import ARGUMENTS, CERTAIN
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -98,7 +98,7 @@ def expressions(random: Random) -> list[Expr]:
     compared)."""
     found: list[Expr] = []
     for name in sorted(CERTAIN):
-        for types in _SIGNATURES[name]:
+        for types in signatures(name):
             for _ in range(3):
                 expr = _over_columns(name, types, random)
                 if expr is not None:

@@ -18,7 +18,7 @@ from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.manifest import Archive
 from tests.archive_local import Local
 from tests.archives import Later
-from tests.effort import sampled
+from tests.effort import sampled, thinned
 
 S = 1_000_000
 STREAM = "CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t"
@@ -73,6 +73,7 @@ QUERIES = (
 )
 
 
+@thinned()
 @pytest.mark.parametrize("scheduler", ["serial", "ws", "lws", "ttu"])
 @pytest.mark.parametrize("seed", sampled(range(4), 2))
 def test_the_seam_does_not_show(seed: int, scheduler: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from dsms_spark.query import Asked
 from dsms_spark.query import ask as asked
 from dsms_spark.update import update
 from tests.archive_local import Local
-from tests.effort import SLOW
+from tests.effort import SLOW, sampled, thinned
 from tests.spark_session import spark  # noqa: F401
 from tests.waiting import wait_until
 
@@ -128,7 +128,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("sql", QUESTIONS)
+@pytest.mark.parametrize("sql", sampled(QUESTIONS, 3))
 def test_index_landing_and_live_rows_answer_together(sql: str, world: World) -> None:
     assert world.both(sql)
     assert world.as_of == 419 * S
@@ -147,6 +147,7 @@ def test_a_key_is_looked_for_in_few_files(world: World) -> None:
 # ---------------------------------------------------------------- failures
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("select", "code"),
     [

@@ -20,7 +20,7 @@ from dsms.errors import DsmsError
 from dsms.settings import Settings
 from dsms.sql.types import FOREVER
 from tests.archives import STREAM, Later, S, check_once, feed, fresh, full_disk, killed, landed
-from tests.effort import sampled
+from tests.effort import sampled, thinned
 
 BORN = (  # whose rows' deaths are known when they are born
     "SELECT k, v FROM s [RANGE 4]",
@@ -121,6 +121,7 @@ WAYS = [(q, "", 1 + k % 2) for k, q in enumerate(BORN + LEFT)]
 WAYS += [(q, f"WITH (strategy = {s})", 3) for q, s in STRATEGIES]
 
 
+@thinned(2)
 @pytest.mark.parametrize(("query", "options", "seed"), WAYS)
 def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
     tmp_path: Path, query: str, options: str, seed: int
@@ -143,6 +144,7 @@ def test_what_a_query_has_reported_is_archived_with_its_lifetimes(
     assert changes(lives, clock) == told
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("query", "options", "seed"), [w for w in WAYS if w[0] not in (BORN[1], BORN[5])]
 )
@@ -207,6 +209,7 @@ PERIODIC = (
 )
 
 
+@thinned(2)
 @pytest.mark.parametrize(("query", "options"), PERIODIC)
 @pytest.mark.parametrize("later", [False, True])
 def test_answers_of_every_access_path_are_archived(
@@ -250,6 +253,7 @@ def test_results_that_pile_up_hold_up_the_streams_they_come_from(tmp_path: Path)
     assert {r["__exp"] for r in landed(tmp_path, "q")} == {FOREVER}
 
 
+@thinned(2)
 @pytest.mark.parametrize("seed", sampled(range(4), 2))
 def test_an_engine_that_comes_back_archives_nothing_twice(tmp_path: Path, seed: int) -> None:
     """Killed (never closed) and opened again, many times, from journal and checkpoints."""

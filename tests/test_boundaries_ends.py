@@ -13,6 +13,7 @@ from dsms.engine import Engine
 from dsms.plan.boundaries import boundaries, next_boundary, window_start
 from dsms.sql.types import FOREVER, MAX_INSTANT, MIN_INSTANT
 from dsms.sql.window import Slide, Time
+from tests.effort import thinned
 from tests.oracle.boundaries import DAY, all_boundaries, range_start
 from tests.stories.cells import instant
 from tests.stories.play import rows_of
@@ -34,6 +35,7 @@ def micros(moment: datetime) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
+@thinned(4)
 @pytest.mark.parametrize("zone", sorted(available_timezones()))
 def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
     """Midnights as zoneinfo has them, wherever Python can say it."""
@@ -48,6 +50,7 @@ def test_every_zone_begins_the_first_and_ends_the_last_day(zone: str) -> None:
     assert [next_boundary(spec, last + k * DAY - 1) - last for k in range(3)] == [0, DAY, 2 * DAY]
 
 
+@thinned()
 @pytest.mark.parametrize("zone", FEW)
 @pytest.mark.parametrize("slide", SLIDES)
 @pytest.mark.parametrize("align", [None, instant("2010-01-31T06:30")])

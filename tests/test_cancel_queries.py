@@ -23,7 +23,7 @@ from tests.cancelling import (
     standing,
     told,
 )
-from tests.effort import effort, sampled
+from tests.effort import effort, sampled, thinned
 
 # -- persistent queries ----------------------------------------------------------------------------
 
@@ -90,6 +90,7 @@ def feed(engine: Engine, cancel_after: int | None = None) -> int:
     return cancelled
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("strategy", "query"),
     [*(("upa", q) for q in QUERIES), *sampled((("nt", q) for q in QUERIES), 4)],
@@ -107,6 +108,7 @@ def test_answers_do_not_depend_on_the_sizes_of_steps_and_pieces(strategy, query)
         assert told(reader) == expected
 
 
+@thinned(2)
 @pytest.mark.parametrize("query", sampled(QUERIES, 2))
 def test_a_cancelled_ingest_loses_nothing(query):
     plain, reader = started(query)

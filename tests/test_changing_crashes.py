@@ -181,5 +181,5 @@ def test_it_dies_at_any_write(tmp_path: Path) -> None:
     for _ in whole.play():
         pass
     assert whole.files.count > 100
-    for at in range(3, whole.files.count, 5 if effort() else 23):
+    for at in range(3, whole.files.count, 5 if effort() else 46):
         died(tmp_path / str(at), at, None, bool(at % 2))

@@ -13,6 +13,7 @@ from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.join_group import JoinGroup
 from dsms.sharing.stream_group import StreamGroup
+from tests.effort import thinned
 
 S = 10**6
 DECLARED = """
@@ -54,6 +55,7 @@ def break_(engine: Engine, monkeypatch: pytest.MonkeyPatch, owner: type, method:
     monkeypatch.setattr(owner, method, broken)
 
 
+@thinned()
 @pytest.mark.parametrize(
     ("sql", "owner", "method"),
     [

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dsms.errors import UsageError
-from tests.effort import effort, sampled
+from tests.effort import effort, sampled, thinned
 from tests.recovery_world import (
     QUERIES,
     World,
@@ -72,6 +72,7 @@ def test_a_torn_tail_is_no_damage(tmp_path, undisturbed):
     assert finish(world) == undisturbed
 
 
+@thinned()
 @pytest.mark.parametrize("durability", ["interval", "sync"])
 @pytest.mark.parametrize(
     "how",
@@ -285,6 +286,7 @@ def test_the_system_time_stands_still_where_it_cannot_be_written_down(tmp_path):
     ]
 
 
+@thinned(2)
 @pytest.mark.parametrize("seed", sampled(range(30), 3))
 def test_any_change_of_any_log_is_noticed_where_it_takes_something(
     tmp_path, undisturbed, seed, request

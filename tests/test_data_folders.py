@@ -18,6 +18,7 @@ from dsms import Engine
 from dsms.storage import records
 from dsms.storage.files import RealFiles
 from dsms.storage.log import read_log
+from tests.effort import thinned
 from tests.folders.play import answers, play, results
 
 HERE = Path(__file__).parent / "folders"
@@ -37,6 +38,7 @@ def test_frames_that_were_written_down_together_stand_in_a_folder(tmp_path: Path
     assert found.count(records.GROUP) > 3
 
 
+@thinned()
 @pytest.mark.parametrize("kind", ["killed", "stopped"])
 @pytest.mark.parametrize("archive", FOLDERS, ids=lambda p: p.name.partition(".")[0])
 def test_an_older_folder_goes_on(archive: Path, kind: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dsms.schedulers.groups import Groups
 from dsms.schedulers.hybrid import CostModel
 from dsms.schedulers.tasks import Task
 from tests.edf_machine import LP, SCHEDULERS, made
-from tests.effort import sampled
+from tests.effort import sampled, thinned
 
 # ------------------------------------------------------------------ order
 
@@ -147,6 +147,7 @@ def test_merging_makes_nothing_late():
     assert scheduler.lateness("slow").last == 0
 
 
+@thinned()
 @pytest.mark.parametrize(("technique", "sharing"), SCHEDULERS)
 @pytest.mark.parametrize("seed", sampled(range(5), 2))
 def test_tasks_that_come_and_go_keep_their_periods(technique: str, sharing: str, seed: int):

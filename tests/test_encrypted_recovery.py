@@ -1,4 +1,7 @@
-"""Crashes and damage once more, in data folders that are encrypted: the same is noticed."""
+"""Crashes and damage once more, in data folders that are encrypted: the same is noticed.
+
+Each test with one of its cases, and with --all with all that it has without a key.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.effort import thinned
 from tests.keys import everywhere
 from tests.test_damage import *  # noqa: F403
 from tests.test_damage_folders import *  # noqa: F403
@@ -14,6 +18,9 @@ from tests.test_recovery import *  # noqa: F403
 
 # it makes a file of an older layout, which none that is encrypted has
 del test_a_catalog_of_an_older_layout_is_taken_over  # noqa: F821
+
+
+pytestmark = thinned(1000)
 
 
 @pytest.fixture(autouse=True, scope="module")

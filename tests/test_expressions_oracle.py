@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from itertools import product
 
 import pytest
@@ -128,13 +129,14 @@ def values(type_: Type) -> st.SearchStrategy[object]:
     return st.one_of(st.none(), chosen, chosen, chosen)
 
 
-def _signatures(spec: Function) -> list[tuple[Type, ...]]:
+@cache
+def signatures(name: str) -> list[tuple[Type, ...]]:
     """Up to 14 argument lists of up to three types (CASE: up to five) that the function takes."""
     found = []
-    lists = [(BOOL, t, BOOL, t, t) for t in TYPES] if spec.name == "case" else _type_lists()
+    lists = [(BOOL, t, BOOL, t, t) for t in TYPES] if name == "case" else _type_lists()
     for types in lists:
         try:
-            resolve(spec.name, types)
+            resolve(name, types)
         except FunctionError:
             continue
         found.append(types)
@@ -188,7 +190,7 @@ def _sensible(name: str, args: Sequence[Expr], types: Sequence[Type]) -> bool:
 @given(data=st.data())
 def test_every_function(name: str, data: st.DataObject) -> None:
     spec = FUNCTIONS[name]
-    types = data.draw(st.sampled_from(_SIGNATURES[name]))
+    types = data.draw(st.sampled_from(signatures(name)))
     args = _arguments(data.draw, spec, types)
     params = (
         (data.draw(st.sampled_from(["%", "a", "\\"])),)
@@ -205,8 +207,6 @@ def test_every_function(name: str, data: st.DataObject) -> None:
         return
     _check(name, expr, types, rows)
 
-
-_SIGNATURES = {name: _signatures(spec) for name, spec in FUNCTIONS.items() if name != "cast"}
 
 # --- casts
 

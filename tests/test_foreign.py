@@ -12,6 +12,7 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.foreign import sections
 from dsms.sql.parser import parse_one
+from tests.effort import thinned
 
 
 def refused(text: str) -> QueryError:
@@ -24,6 +25,7 @@ JOIN_WORDS = [w for w in sections()["join"] if w != "STRAIGHT_JOIN"]
 CLAUSE_WORDS = list(sections()["clause"])
 
 
+@thinned()
 @pytest.mark.parametrize("word", JOIN_WORDS)
 @pytest.mark.parametrize("source", ["s", "s [RANGE 1 min]", "(SELECT k FROM s) [NOW]", "q, s"])
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "FULL OUTER JOIN", "CROSS JOIN"])
@@ -118,6 +120,7 @@ ELSEWHERE = {  # words that this grammar takes there, or that another complaint 
 }
 
 
+@thinned(3)
 @pytest.mark.parametrize(
     ("section", "word"), [(s, w) for s, words in sections().items() for w in words if s in PLACES]
 )

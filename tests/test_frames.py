@@ -18,6 +18,7 @@ from dsms.frames import Frame
 from dsms.intake.convert import to_batch
 from dsms.intake.grouped import packed_together, together
 from dsms.settings import Settings
+from tests.effort import thinned
 
 DECLARED = (
     "CREATE STREAM s (k STRING, v INT NOT NULL, t TIMESTAMP) TIMESTAMP BY t",
@@ -108,6 +109,7 @@ def _numbered(reader: Subscription) -> list[Any]:
     ]
 
 
+@thinned()
 @pytest.mark.parametrize("declared", DECLARED)
 @pytest.mark.parametrize("seed", range(6))
 def test_groups_answer_as_frames_do(declared: str, seed: int) -> None:

@@ -11,7 +11,7 @@ from tests.effort import effort
 from tests.faults.function_child import Bench, Disagreement
 from tests.faults.functions import Told, faults
 
-QUICK = 160  # expressions, over 1,024 rows each
+QUICK = 80  # expressions, over 1,024 rows each
 ALL = 2_000
 FUZZ = 17_000  # for each step of --fuzz: a million evaluations
 

@@ -12,7 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from dsms.storage import journal
-from tests.effort import effort, sampled
+from tests.effort import effort, sampled, thinned
 from tests.recovery_world import (
     World,
     crashed_at,
@@ -73,6 +73,7 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> int:
     return world.files.count
 
 
+@thinned()
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_file_operation_loses_nothing(

@@ -60,7 +60,7 @@ def section(options: Options) -> Section:
     cases = list(product((None, GROUP_BY), (False, True), (1, 100), (1, 50)))
     rows = [
         _case(size, connections, stored, query, count if size == 1 else count // 8, repeats)
-        for query, stored, size, connections in options.pick(cases, cases, cases[::5])
+        for query, stored, size, connections in options.pick(cases, cases, cases[::7])
     ]
     return Section("Small frames", __doc__ or "", [Table("Frames of msgpack", HEADER_ROW, rows)])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from itertools import product
 from random import Random
 
@@ -173,7 +174,7 @@ def _syntax(d: Random, part) -> str:  # type: ignore[no-untyped-def]
 
 def _fitting(d: Random, depth: int) -> str:
     """A call whose arguments are of types that the function takes; mostly columns."""
-    spec, types = d.choice(_SIGNATURES)
+    spec, types = d.choice(_signatures())
     args = [_argument(d, spec, k, t, depth) for k, t in enumerate(types)]
     if spec.name in _SIGNS_OF:
         return f"({f' {_SIGNS_OF[spec.name]} '.join(args)})"
@@ -188,6 +189,7 @@ def _argument(d: Random, spec: Function, at: int, type_: Type, depth: int) -> st
     return d.choice([name for name, t in COLUMNS.items() if t == type_])
 
 
+@cache
 def _signatures() -> list[tuple[Function, tuple[Type, ...]]]:
     """Of each function up to 40 lists of types that it takes."""
     out = []
@@ -215,4 +217,3 @@ def _takes(name: str, types: tuple[Type, ...]) -> bool:
 
 
 _NAMES = [*scalar_names(operators=False), *(a for f in FUNCTIONS.values() for a in f.aliases)]
-_SIGNATURES = _signatures()
