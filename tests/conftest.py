@@ -25,6 +25,7 @@ QUICKLY = tuple(phase for phase in Phase if phase not in (Phase.shrink, Phase.ex
 CI = "CI" in os.environ
 # of a property that says no number: hypothesis's own, and with `make test`
 EXAMPLES, FEW = 100, 12
+MOST = 5000  # tests that meet most kernels; fewer compile what they need
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +73,20 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """They are there before the first test of them all."""
+    worker = getattr(request.config, "workerinput", None)
+    if worker is None or len(request.session.items) < MOST:
+        return
+    from tests import warming
+
+    place = tmp_path_factory.getbasetemp().parent / "kernels"  # the processes have it together
+    if place.exists() or warming.cold():
+        place.mkdir(exist_ok=True)
+        warming.together(place, int(worker["workerid"].removeprefix("gw")))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
