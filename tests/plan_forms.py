@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from dsms.plan.text import describe
 from dsms.plan.windows import partition
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Col, rewrite
@@ -160,3 +161,9 @@ def agg(call: AggCall, schema: list[Field]) -> str:
 def window(spec: WindowSpec) -> str:
     names = [ast.ColumnRef(ast.Ident(f"#{i}")) for i in range(max(partition(spec), default=-1) + 1)]
     return to_sql(window_syntax(spec, names))
+
+
+def shape(node: Node) -> str:
+    """The tree in one line: `Join s.a = t.a (Window RANGE 10 s (Stream s), ...)`."""
+    below = ", ".join(shape(c) for c in children(node))
+    return describe(node) + (f" ({below})" if below else "")

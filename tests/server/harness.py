@@ -170,6 +170,15 @@ class Peer:
         return out
 
 
+def ended(connection: socket.socket) -> bool:
+    """The other side has closed it."""
+    with connection:
+        try:
+            return connection.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
 class Proxy:
     """Stands between client and server and can cut the line, or hold or lose what the server
     answers."""
