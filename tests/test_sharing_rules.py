@@ -53,6 +53,7 @@ def test_the_table_has_every_rule_once_and_can_grow() -> None:
     assert [r.name for r in RULES] == [
         *(f"SS{i}" for i in range(1, 5)),
         *(f"CS{i}" for i in range(1, 9)),
+        "CI",
     ]
     assert all(isinstance(r, StateRule) == r.name.startswith("SS") for r in RULES)
     assert len({r.says for r in RULES}) == len(RULES)

@@ -4,6 +4,7 @@ queries that share them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 from dsms.commands.periodic_plan import Plan, periodic_plan
 from dsms.intake.values import duration_text
@@ -11,15 +12,19 @@ from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.paths import MEANINGS
 from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
+from dsms.sharing import collective
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
 from dsms.sharing.columns import needed
 from dsms.sharing.feed import SingleFeed
 from dsms.sharing.member import Answering, Member
 from dsms.sharing.request import Request, made_of
+from dsms.sharing.threshold import APART, Threshold, threshold
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import Schema
+
+NO_INDEX = "HAVING has no count, and no sum of whole numbers, above a constant"
 
 
 def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
@@ -34,6 +39,7 @@ def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
         lines += _synopses(
             runtime, query.evaluator.request, query.evaluator.group, query.evaluator.view
         )
+        lines += _index(runtime, query.evaluator)
         others = [m.query.name for m in _sharing(query.evaluator) if m.query is not None]
         lines.append(
             f"shared with: {_some(sorted(others))}" if others else "shared with: no other query"
@@ -49,7 +55,7 @@ def of_statement(
     lines = [f"access path: {plan.path.kind} ({MEANINGS[plan.path.kind]}): {plan.path.why}"]
     if plan.path.kind in ("SS", "ISS") and isinstance(plan.wanted, Request):
         registry = runtime.shared
-        found = registry.find(plan.wanted, plan.counted, options.get("synopsis") != "own")
+        found = registry.find(plan.wanted, plan.counted, options.get("synopsis") not in APART)
         if found is None:
             declared = runtime.inputs[plan.wanted.stream].definition.subwindow
             span = _span(made_of(plan.wanted, plan.counted, declared), plan.counted)
@@ -64,6 +70,9 @@ def of_statement(
                 if m.query and _meets(m, view)
             ]
             lines.append(f"shared with: {_some(sorted(names))}")
+        if options.get("synopsis") == "collective":
+            known = threshold(plan.wanted, plan.wanted.above) is not None
+            lines.append(f"collective index: {'a new one' if known else f'none, {NO_INDEX}'}")
     return plan, lines
 
 
@@ -102,6 +111,34 @@ def _synopses(
             where = "a new one, " if column is None else ""
             why = f" in {column.why}" if column else ""
             yield f"synopsis: {described}{cover}: {where}{width} sub-windows of {span}{why}"
+
+
+def _index(runtime: Runtime, member: Member) -> Iterator[str]:
+    """How a collective index finds its groups, if one does or is asked for."""
+    asked, found = collective.threshold_of(member), collective.search_of(member)
+    wished = member.seeking.wish == "collective"
+    if asked is None:
+        if wished:
+            yield f"collective index: none, {NO_INDEX}"
+        return
+    if not wished and collective.index_of(member) is None:
+        return
+    what = _threshold(runtime, asked, member.group)
+    if found is None or found.index is None:
+        yield f"collective index: {what}, to be asked first at the next boundary"
+        return
+    assert member.view is not None
+    groups = member.view.column(asked.call).synopsis.groups
+    yield (
+        f"collective index: {what}: looked at {found.found} of {groups} groups last, found by "
+        f"{found.index.levels} levels"
+    )
+
+
+def _threshold(runtime: Runtime, asked: Threshold, group: Answering) -> str:
+    schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
+    least = Decimal(asked.least).scaleb(-asked.call.type.scale)
+    return f"{aggregate(asked.call, schema)} > {least}"
 
 
 def _span(span: int, counted: bool) -> str:

@@ -24,6 +24,7 @@ from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
 from dsms.sharing.member import Member
 from dsms.sharing.request import Request, request
+from dsms.sharing.threshold import APART, seeking
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder.lookups import bind_lookup
@@ -106,7 +107,11 @@ def _from_synopses(
     limit = int(dict(definition.options).get("max_state", runtime.settings.state_bytes))
     errors, stream = ErrorCounter.of_query(limit), wanted.stream
     entry = runtime.inputs[stream]
-    member = runtime.shared.join(wanted, errors, counted, entry.definition.subwindow)
+    synopsis = dict(definition.options).get("synopsis")
+    member = runtime.shared.join(
+        wanted, errors, counted, entry.definition.subwindow, synopsis not in APART
+    )
+    member.seeking = seeking(synopsis)
     query = LookupQuery(
         definition,
         phys,

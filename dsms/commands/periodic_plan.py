@@ -12,6 +12,7 @@ from dsms.plan.physical import Phys
 from dsms.running.runtime import Runtime
 from dsms.sharing.join_request import JoinRequest, join_request, pays
 from dsms.sharing.request import Request, request
+from dsms.sharing.threshold import APART, threshold
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 
@@ -52,6 +53,8 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
         paths(asked, _offer(runtime, wanted, inner, counted, options)),
         str(options.get("path", "auto")),
     )
+    if path.kind == "ISS" and _by_index(wanted, options):
+        path = replace(path, kind="SS")
     if path.kind == "WS" and numbered:
         core, inner = as_written, runtime.plan(as_written, options.items())
     timed = path.kind == "IS" and counted and not numbered
@@ -72,6 +75,13 @@ def _wanted(
     return found if found is not None or counted else join_request(root.child, slide)
 
 
+def _by_index(wanted: Request | JoinRequest | None, options: dict[str, Option]) -> bool:
+    """Whether a collective index is asked for, and can be had: then no last answer is kept."""
+    if options.get("synopsis") != "collective" or options.get("path", "auto") != "auto":
+        return False
+    return isinstance(wanted, Request) and threshold(wanted, wanted.above) is not None
+
+
 def _offer(
     runtime: Runtime,
     wanted: Request | JoinRequest | None,
@@ -84,7 +94,7 @@ def _offer(
         return None
     if isinstance(wanted, Request):
         declared = runtime.inputs[wanted.stream].definition.subwindow
-        return runtime.shared.offer(wanted, counted, declared, options.get("synopsis") != "own")
+        return runtime.shared.offer(wanted, counted, declared, options.get("synopsis") not in APART)
     grouped = inner
     while not isinstance(grouped.node, lp.GroupBy):
         (grouped,) = grouped.children

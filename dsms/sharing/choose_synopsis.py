@@ -13,7 +13,7 @@ from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import CELLS, Feed
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
-from dsms.synopses.choose import choose
+from dsms.synopses.choose import MANY, choose
 from dsms.synopses.landmark import Landmark
 
 CHANGED = 1.25
@@ -39,6 +39,17 @@ def reading(
         if type(made) is not type(column.synopsis):
             yield from moving(column, made)
             column.why = why
+
+
+def outgrown(column: AggregateColumn, feed: Feed) -> Iterator[None]:
+    """The column moves where groups have become so many that few occur in a sub-window.  Piece by
+    piece; nobody may see the column before the last."""
+    if isinstance(column.synopsis, Basic) or feed.space.groups <= MANY or not column.widths:
+        return
+    made, why = _chosen(column, feed.space.groups, column.widths)
+    if isinstance(made, Basic):
+        yield from moving(column, made)
+        column.why = why
 
 
 def foreseen(

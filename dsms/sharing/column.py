@@ -13,6 +13,7 @@ import pyarrow as pa
 from dsms.aggregates.parts.cells import Algebra, CellRows, State
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.sharing.key_space import Exprs
+from dsms.sharing.search import Peaks, Search
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
@@ -104,6 +105,9 @@ class AggregateColumn(FeedColumn[Synopsis]):
     chosen_for: tuple[int, int] = (0, 0)
     # (width, reach) of windows: how many read them
     widths: dict[tuple[int, int], int] = field(default_factory=dict)
+    # collective indices, by the aggregates that they are over
+    searches: dict[AggCall, Search] = field(default_factory=dict)
+    peaks: Peaks | None = None
 
     def __post_init__(self) -> None:
         FeedColumn.__post_init__(self)
@@ -144,6 +148,15 @@ class AggregateColumn(FeedColumn[Synopsis]):
         """Unions of sub-windows low <= k < high (stream numbering)."""
         low, high = asked
         return self.synopsis.probe(low - self.base, high - self.base)
+
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        """`probe`, of these groups alone."""
+        return self.synopsis.probe_some(low - self.base, high - self.base, group)
+
+    @property
+    def nbytes(self) -> int:
+        own = self.synopsis.nbytes + self.algebra.nbytes(self.open)
+        return own + sum(s.nbytes for s in self.searches.values())
 
     @property
     def first_complete(self) -> int:

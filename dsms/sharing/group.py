@@ -222,9 +222,13 @@ class Group(ABC, Generic[F, R]):
 
     def _answer_parts(self, due: list[Due[R]]) -> Iterator[None]:
         """Answer and report, some of the members at a time."""
-        for part in portions(due, self.feed.space.groups):
+        for part in self._portions(due):
             yield from self._answering(part)
             yield
+
+    def _portions(self, due: list[Due[R]]) -> Iterator[list[Due[R]]]:
+        """Those that are answered in one go."""
+        return portions(due, self.feed.space.groups)
 
     def _answer(self, due: list[Due[R]]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""
@@ -339,7 +343,7 @@ class Group(ABC, Generic[F, R]):
             mine = [c.slice(a, b - a) for c in cols]
             if many:
                 yield
-            out.append(self._finished(member, mine, span[a:b] - starts[k], b - a))
+            out.append(self.finished(member, mine, span[a:b] - starts[k], b - a))
         return out
 
     @abstractmethod
@@ -368,7 +372,8 @@ class Group(ABC, Generic[F, R]):
         """The answers of an aggregate, of all cells."""
         return finished(lowering(self.feed.columns, agg, asked, view, None, None))
 
-    def _finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
+    def finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
+        """What the member makes of its groups."""
         cols, left, n = member.above.run(cols, n)
         span = span if left is None else span[left]
         if n > 1 and not member.above.by_keys:

@@ -14,6 +14,9 @@ from dsms.operators.group_keys import GroupKeys
 from dsms.sql.expr import Expr
 from dsms.state.batch import Batch
 
+LOOK_EVERY = 8  # times that groups may be forgotten, or when so many more are there
+GROWN = 1.25
+
 Exprs = Sequence[Callable[..., pa.Array]]
 
 
@@ -39,6 +42,9 @@ class KeySpace:
     keys: GroupKeys = field(init=False)
     compiled: Exprs = field(init=False)
     feeds: list[Grouped] = field(default_factory=list)
+    # groups when it was last asked which of them live, and how often it was not since
+    looked: int = 0
+    unlooked: int = 0
     rank: np.ndarray | None = None  # codes in the order of their keys, while no key is new
 
     def __post_init__(self) -> None:
@@ -74,6 +80,10 @@ class KeySpace:
         """Let go of groups that no sub-window holds."""
         if not self.exprs or self.keys.rows < 4096:
             return
+        self.unlooked += 1
+        if self.unlooked < LOOK_EVERY and self.keys.rows < GROWN * self.looked:
+            return
+        self.unlooked, self.looked = 0, self.keys.rows
         live = np.zeros(self.keys.capacity, np.bool_)
         for feed in self.feeds:
             feed.flush()

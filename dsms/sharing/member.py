@@ -24,6 +24,7 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.feed import GroupFeed, SingleFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.request import Wanted
+from dsms.sharing.threshold import Seeking
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import Schema
@@ -159,6 +160,7 @@ class Member(Fed, Generic[R]):
     kept: Answers | None = None  # ISS
     plain: Kind | None = None  # see `ungrouped.kind`
     view: AnswerSource | None = None  # None: columns of the group's feed (joins)
+    seeking: Seeking = field(default_factory=Seeking)  # a collective index may find its groups
     same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
 
     @property

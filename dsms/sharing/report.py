@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dsms.sharing import collective
 from dsms.sharing.column import FeedColumn
 from dsms.sharing.columns import ROWS, needed
 from dsms.sharing.feed import Feed, SingleFeed
@@ -177,6 +178,19 @@ def same_queries(group: Group) -> Iterator[Shared]:
 def _divides(fast: Member, slow: Member) -> bool:
     a, b = fast.request.slide, slow.request.slide
     return b.every % a.every == 0 and ((a.align or 0) - (b.align or 0)) % a.every == 0
+
+
+def indices(group: Group) -> Iterator[Shared]:
+    """CI: queries that ask one collective index."""
+    by: dict[int, list[Member]] = {}
+    for member in group.members:
+        if (index := collective.index_of(member)) is not None:
+            by.setdefault(id(index), []).append(member)
+    for mine in by.values():
+        asked, view = collective.threshold_of(mine[0]), mine[0].view
+        if len(mine) > 1 and asked is not None and view is not None:
+            kind = view.column(asked.call).synopsis.kind
+            yield Shared(tuple(mine), view.parts[0].feed, (asked.call,), (kind,))
 
 
 Reader = tuple[int, AggCall]  # place of the member in its group, the aggregate that it asks for

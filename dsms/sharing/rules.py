@@ -1,5 +1,5 @@
 """Which queries may share what: the rules SS1-SS4 (state) and CS1-CS8 (computation) of Golab 2006,
-§8.3 and §8.4.3, as a table.
+§8.3 and §8.4.3, and CI (Arasu and Widom 2004, §4), as a table.
 
 A new rule is one more entry of RULES: when it applies, and what of a group it finds shared (SHOW
 SHARING tells it).  Where a query finds its state the registry asks SS1 (a feed of its own kind),
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dsms.sharing import report
+from dsms.sharing import collective, report
 from dsms.sharing.columns import sources
 from dsms.sharing.covers import terms
 from dsms.sharing.feed import Feed
@@ -166,6 +166,12 @@ def _only_slower(pair: Pair) -> bool:
     return slow % fast == 0 and align % fast == 0
 
 
+def _indices(member: Member) -> set[int]:
+    """The index that it asks."""
+    found = collective.index_of(member)
+    return set() if found is None else {id(found)}
+
+
 RANGES: set[SynopsisKind] = {"running", "interval", "landmark"}
 BASIC: set[SynopsisKind] = {"basic"}
 JOIN_RANGES: set[SynopsisKind] = {"intervaljoin", "runningjoin"}
@@ -247,4 +253,12 @@ CS8 = WorkRule(
     report.same_queries,
 )
 
-RULES: tuple[Rule, ...] = (SS1, SS2, SS3, SS4, CS1, CS2, CS3, CS4, CS5, CS6, CS7, CS8)
+CI = WorkRule(
+    "CI",
+    "a collective index finds the groups above the lowest threshold, and of these each query takes "
+    "what is above its own",
+    lambda p: bool(_indices(p.one) & _indices(p.other)),
+    report.indices,
+)
+
+RULES: tuple[Rule, ...] = (SS1, SS2, SS3, SS4, CS1, CS2, CS3, CS4, CS5, CS6, CS7, CS8, CI)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -11,9 +11,12 @@ import numpy as np
 
 from dsms.api import Cancel
 from dsms.plan.boundaries import next_boundary
-from dsms.sharing.feed import ENOUGH, GroupFeed
+from dsms.sharing import collective
+from dsms.sharing.choose_synopsis import MANY, outgrown
+from dsms.sharing.feed import ENOUGH, Feed, GroupFeed
 from dsms.sharing.group import Group
-from dsms.sharing.member import Due, Member
+from dsms.sharing.member import Cells, Due, Member, share_errors
+from dsms.sharing.portions import portions
 from dsms.sharing.request import Request
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
@@ -152,10 +155,19 @@ class StreamGroup(Group[GroupFeed, Request]):
             yield from self.feed.closing(self.feed.number(last))
             yield from self._answer_parts(due)
             self._trim()
+            yield from self._outgrown()
             self._within_limits(m for m, _ in due)
             yield
         self._catch_up(upto)
         self._take_updates(upto)
+
+    def _outgrown(self) -> Iterator[None]:
+        """Columns of many groups keep only those that occur."""
+        if self.feed.space.groups > MANY:
+            for feed in self.feed.feeds:
+                if isinstance(feed, Feed):
+                    for column in feed.columns.values():
+                        yield from outgrown(column, feed)
 
     def _catch_up(self, upto: int) -> None:
         """Boundaries were passed over: the sub-windows before them are empty, and none is read any
@@ -210,6 +222,26 @@ class StreamGroup(Group[GroupFeed, Request]):
         return sum(c.synopsis.cost(width) for c in read) * self.feed.space.groups
 
     # -- answers -----------------------------------------------------------------------------------
+
+    def _portions(self, due: list[Due[Request]]) -> Iterator[list[Due[Request]]]:
+        """Members whose groups an index may find share it: many of them in one go."""
+        seek = [d for d in due if collective.threshold_of(d[0]) is not None]
+        if seek:
+            due = [d for d in due if collective.threshold_of(d[0]) is None]
+            yield from portions(seek, 1)
+        if due:
+            yield from portions(due, self.feed.space.groups)
+
+    def answers(self, due: Sequence[Due[Request]]) -> Generator[None, None, list[Cells]]:
+        found = collective.bundles(self, due)
+        share_errors(self.feed.feeds, self.members)
+        cells = yield from collective.answers(self, due, found)
+        rest = [i for i in range(len(due)) if i not in cells]
+        for part in portions([due[i] for i in rest], self.feed.space.groups) if rest else ():
+            others = yield from Group.answers(self, part)
+            at = {id(m): k for k, (m, _) in enumerate(part)}
+            cells |= {i: others[at[id(due[i][0])]] for i in rest if id(due[i][0]) in at}
+        return [cells[i] for i in range(len(due))]
 
     def asks(self, due: Sequence[Due[Request]]) -> tuple[np.ndarray, ...]:
         """Spans of sub-windows, by their ends."""

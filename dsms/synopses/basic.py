@@ -88,6 +88,22 @@ class Basic:
         prev[~np.repeat(follows, groups)] = EMPTY
         return self.algebra.chain(state, prev, False)
 
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        low = np.clip(low, self.first, self.next)
+        high = np.maximum(low, np.clip(high, self.first, self.next))
+        starts, place = self.starts.view, np.full(self.groups, EMPTY, np.int32)
+        place[group] = np.arange(len(group), dtype=np.int32)
+        spans = zip(starts[low - self.first], starts[high - self.first], strict=True)
+        return self.algebra.concat(
+            [self.tape.merge_some(int(a), int(b), place, len(group)) for a, b in spans]
+        )
+
+    def cells_of(self, number: int) -> tuple[np.ndarray, State]:
+        starts = self.starts.view
+        return self.tape.cells(
+            int(starts[number - self.first]), int(starts[number - self.first + 1])
+        )
+
     def cost(self, width: int) -> float:
         return float(width)
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from dsms.aggregates.parts.cells import State
+from dsms.aggregates.parts.fold import Folds
 
 SynopsisKind = Literal[
     "basic", "interval", "landmark", "running", "basicintervaljoin", "intervaljoin", "runningjoin"
@@ -23,6 +24,7 @@ class Synopsis(Protocol):
     answered in one probe.
     """
 
+    algebra: Folds
     kind: ClassVar[SynopsisKind]  # what SHOW WINDOWS and the rules of sharing call it
     groups: int
     first: int  # the oldest sub-window held
@@ -46,9 +48,29 @@ class Synopsis(Protocol):
         empty spans are allowed): len(low) * groups cells, span by span."""
         ...
 
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        """`probe`, of these groups alone: len(low) * len(group) cells."""
+        ...
+
+    def cells_of(self, number: int) -> tuple[np.ndarray, State]:
+        """The groups that occur in a sub-window that is held, perhaps more, and their cells."""
+        ...
+
     def cost(self, width: int) -> float:
         """Cells combined to answer one span of `width` sub-windows."""
         ...
 
     @property
     def nbytes(self) -> int: ...
+
+
+def some_cells(synopsis: Synopsis, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+    """`probe_some` of a synopsis that has nothing better."""
+    at = np.arange(len(low))[:, None] * synopsis.groups + group
+    return synopsis.algebra.take(synopsis.probe(low, high), at.ravel())
+
+
+def all_cells(synopsis: Synopsis, number: int) -> tuple[np.ndarray, State]:
+    """`cells_of` of such a one."""
+    one = np.array([number])
+    return np.arange(synopsis.groups), synopsis.probe(one, one + 1)

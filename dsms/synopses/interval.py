@@ -18,7 +18,7 @@ from numba import njit
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import folds
-from dsms.synopses.cells import SynopsisKind
+from dsms.synopses.cells import SynopsisKind, all_cells, some_cells
 from dsms.synopses.tape import Tape
 
 LEAST = 16  # sub-windows in a ring at first
@@ -120,6 +120,12 @@ class Interval:
         span, begin, end = (np.empty(room, np.int64) for _ in range(3))
         n = _runs(low, high, self.ring, self.begins, self.ends, span, begin, end)
         return span[:n], begin[:n], end[:n]
+
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        return some_cells(self, low, high, group)
+
+    def cells_of(self, number: int) -> tuple[np.ndarray, State]:
+        return all_cells(self, number)
 
     def cost(self, width: int) -> float:
         return float(max(1, 2 * max(0, width).bit_length() - 2))

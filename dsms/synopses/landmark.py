@@ -21,7 +21,7 @@ import numpy as np
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import EMPTY, folds
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import SynopsisKind
+from dsms.synopses.cells import SynopsisKind, all_cells, some_cells
 from dsms.synopses.tape import Queue, Tape
 
 FACTOR = 2
@@ -214,6 +214,12 @@ class Landmark:
         place = np.argsort(np.concatenate(order)) if order else left
         cells = (place[:, None] * self.groups + np.arange(self.groups)).ravel()
         return self.algebra.take(self.algebra.concat(parts), cells)
+
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        return some_cells(self, low, high, group)
+
+    def cells_of(self, number: int) -> tuple[np.ndarray, State]:
+        return all_cells(self, number)
 
     def cost(self, width: int) -> float:
         known = any(g.shortest <= width <= g.longest for g in self.gammas)

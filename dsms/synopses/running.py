@@ -15,7 +15,7 @@ import numpy as np
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import EMPTY, folds
-from dsms.synopses.cells import SynopsisKind
+from dsms.synopses.cells import SynopsisKind, all_cells
 from dsms.synopses.tape import Queue, Tape
 
 
@@ -61,9 +61,9 @@ class Running:
             self.first = first
             self.tape.drop(int(self.where.view[0]))
 
-    def _prefix(self, before: np.ndarray) -> State:
-        """The prefixes before those sub-windows: groups cells each."""
-        group = np.arange(self.groups)
+    def _prefix(self, before: np.ndarray, some: np.ndarray | None = None) -> State:
+        """The prefixes before those sub-windows: groups cells each, or of `some` groups."""
+        group = np.arange(self.groups) if some is None else some
         where, width = self.where.view[before - self.first], self.width.view[before - self.first]
         address = where[:, None] + group
         if int(width.min(initial=self.groups)) < self.groups:
@@ -74,6 +74,14 @@ class Running:
         low = np.clip(low, self.first, self.next)
         high = np.maximum(low, np.clip(high, self.first, self.next))
         return self.algebra.subtract(self._prefix(high), self._prefix(low))
+
+    def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
+        low = np.clip(low, self.first, self.next)
+        high = np.maximum(low, np.clip(high, self.first, self.next))
+        return self.algebra.subtract(self._prefix(high, group), self._prefix(low, group))
+
+    def cells_of(self, number: int) -> tuple[np.ndarray, State]:
+        return all_cells(self, number)
 
     def cost(self, width: int) -> float:
         return 2.0

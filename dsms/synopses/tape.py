@@ -7,6 +7,7 @@ Amortised O(1) a cell; at most four times the room that is needed, and BLOCK cel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,6 +151,38 @@ class Tape:
                 return self.algebra.merge(state, group, ends - (high - low), ends, base, cells)
         low, high = low - first.origin, high - first.origin
         return self.algebra.merge(first.state, first.group, low, high, base, cells)
+
+    def merge_some(self, low: int, high: int, place: np.ndarray, cells: int) -> State:
+        """Of the cells from one address to another those of groups with place[group] >= 0, together
+        in the cells place[group]."""
+        states, groups = [], []
+        for block, start, stop in self._runs(low, high):
+            at = place[block.group[start:stop]]
+            there = np.flatnonzero(at >= 0)
+            states.append(self.algebra.take(block.state, there + start))
+            groups.append(at[there].astype(np.int64))
+        if not states:
+            return self.algebra.empty(cells)
+        group, zero = np.concatenate(groups), np.zeros(1, np.int64)
+        end = np.array([len(group)])
+        return self.algebra.merge(self.algebra.concat(states), group, zero, end, zero, cells)
+
+    def cells(self, low: int, high: int) -> tuple[np.ndarray, State]:
+        """The cells from one address to another, and their groups."""
+        found = list(self._runs(low, high))
+        if not found:
+            return np.zeros(0, np.int64), self.algebra.empty(0)
+        states = [self.algebra.take(b.state, np.arange(start, stop)) for b, start, stop in found]
+        return np.concatenate([b.group[start:stop] for b, start, stop in found]), (
+            states[0] if len(states) == 1 else self.algebra.concat(states)
+        )
+
+    def _runs(self, low: int, high: int) -> Iterator[tuple[Block, int, int]]:
+        """The places in blocks that addresses from `low` to `high` are."""
+        for block in self.blocks:
+            start, stop = max(low, block.origin), min(high, block.end)
+            if start < stop:
+                yield block, start - block.origin, stop - block.origin
 
     def take(self, address: np.ndarray) -> State:
         """The cells at those addresses; -1: empty ones."""

@@ -17,6 +17,7 @@ from dsms.sql.expr import AggCall
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.basic import Basic
 from dsms.synopses.cells import Synopsis
+from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
 from dsms.synopses.running import Running
@@ -42,7 +43,8 @@ def _arguments(call: AggCall) -> Iterator[tuple[pa.Array, ...]]:
 
 
 def ready() -> None:
-    """All algebras in all synopses that they may be kept in."""
+    """All algebras in all synopses that they may be kept in, and the index over them."""
+    CollectiveIndex().update(0, 0, np.arange(N), np.arange(N))
     order = np.arange(N)
     low, high = np.array([0, 3, 5, 1]), np.array([N, N, 7, 14])
     for call in calls():
@@ -56,6 +58,7 @@ def ready() -> None:
                 synopsis.append(how.combine(state, state), N)
         for synopsis in kinds:
             how.lower(synopsis.probe(low, high))
+            how.lower(synopsis.probe_some(low, high, order[:1]))
         if how.subtractable:
             how.lower(how.subtract(state, state))
         chained(how, state, order - 1, True)

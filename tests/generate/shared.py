@@ -18,6 +18,15 @@ from tests.stories.model import Section, Story
 
 TYPES: tuple[Type, ...] = (INT, FLOAT, INT, STRING, MONEY, BOOL)
 SLIDES = (5, 2, 10, 3, 1)
+HAVING = (
+    "COUNT(*) > 1",
+    "3 <= COUNT(*)",
+    "COUNT(*) = 2 OR COUNT(*) > 4",
+    "COUNT(l.x) = 2",
+    "SUM(l.x) > 3",
+    "SUM(l.x) > 2.5 AND COUNT(*) < 5",
+    "SUM(l.x) BETWEEN 1 AND 9",
+)
 
 
 def _window(d: Draws, rows: bool) -> tuple[str, str]:
@@ -58,7 +67,7 @@ def shared_query(d: Draws, declared: World) -> str:
     kind = d.pick(("", "", "Istream", "Dstream"))
     text = f"SELECT {f'{kind}({items})' if kind else items} FROM {text}{where}"
     text += f" GROUP BY {', '.join(keys)}" if keys else ""
-    text += " HAVING COUNT(*) > 1" if d.chance(15) else ""
+    text += f" HAVING {d.pick(HAVING)}" if d.chance(30) else ""
     text += " ORDER BY c0 DESC LIMIT 2" if d.chance(15) else ""
     options = {name: d.pick(OPTIONS[name].choices) for name in ("path", "synopsis")}
     if subwindows:  # what follows single rows and what keeps the input alone would be refused

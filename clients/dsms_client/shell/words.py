@@ -30,7 +30,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 OPTIONS: dict[str, tuple[str, ...]] = {
     "boundaries": ("every", "elastic"),
     "path": ("auto", "'is'", "ws", "ss", "iss"),
-    "synopsis": ("auto", "running", "interval", "landmark", "basic", "own", "none"),
+    "synopsis": ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     "priority": (),
     "strategy": ("upa", "direct", "nt"),
     "on_error": ("null", "stop"),

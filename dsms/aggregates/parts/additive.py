@@ -136,6 +136,32 @@ def carried(state: Numbers) -> Numbers:
     return Numbers(words, layout, 1)
 
 
+WHOLE = 1 << 59  # whole numbers in one word are below this
+
+
+def whole_numbers(state: Numbers, sums: bool) -> np.ndarray | None:
+    """int64[n]: how many values each cell counts, or the `sums` of those that are whole numbers;
+    None where one of these is WHOLE or more, or no whole number."""
+    layout = state.layout
+    if not sums:
+        return state.words[:, 0].copy()
+    if layout.odd or layout.base or layout.limbs < 2:
+        return None
+    limb = carried(state).words[:, layout.first : layout.first + layout.limbs].T
+    upper = limb[1] if layout.limbs == 2 else _upper(limb)
+    if len(upper) and not -(WHOLE >> 32) < int(upper.min()) <= int(upper.max()) < WHOLE >> 32:
+        return None
+    whole: np.ndarray = (upper << 32) + limb[0]
+    return whole
+
+
+def _upper(limb: np.ndarray) -> np.ndarray:
+    """What stands above the lowest of four carried limbs, if that fits into a word; WHOLE if
+    not."""
+    fits = ((limb[3] == 0) & (limb[2] == 0)) | ((limb[3] == -1) & (limb[2] == limbs.M32))
+    return np.where(fits, (limb[3] << 32) + limb[1], WHOLE)
+
+
 class Additive(Folds):
     """What they share; `layout` is the widest seen so far, so that most columns agree."""
 

@@ -67,7 +67,7 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",),
         "word",
         "what is kept for it (own: no other predicate's synopses cover it)",
-        ("auto", "running", "interval", "landmark", "basic", "own", "none"),
+        ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     ),
     "priority": OptionSpec(
         ("query",), "int", "which of two due queries runs first: the larger (default 0)", least=-100

@@ -1,0 +1,122 @@
+"""HAVING COUNT(*) > v and the like: the condition of a query by which a collective index finds the
+groups of its answer (Arasu and Widom 2004, §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from math import isfinite
+from typing import Literal
+
+from dsms.operators.expressions import can_fail
+from dsms.sharing.request import Wanted
+from dsms.sql import logical as lp
+from dsms.sql.catalog import Option
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
+from dsms.sql.types import Kind, Type
+from dsms.synopses.collective import MOST
+
+MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq"}
+ULPS = Decimal(2) ** -50  # what a number changes by, at most, when it becomes a double
+WHOLE = (Kind.INT, Kind.INTERVAL, Kind.DECIMAL)
+# with these options a query is not answered from synopses of other conditions
+APART = frozenset(("own", "collective"))
+Wish = Literal["auto", "collective", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Only groups of which `call` is above `least` (>= 0, in units of its last decimal) are in the
+    answer."""
+
+    call: AggCall
+    least: int
+
+
+@dataclass(slots=True)
+class Seeking:
+    """How a member finds its groups: `threshold`, once that is `known`, and by the index as it is
+    wished."""
+
+    wish: Wish = "auto"
+    known: bool = False
+    threshold: Threshold | None = field(default=None)
+
+
+def seeking(synopsis: Option | None) -> Seeking:
+    """How a query with that option finds its groups."""
+    match synopsis:
+        case "collective":
+            return Seeking("collective")
+        case None | "auto" | "own":
+            return Seeking("auto")
+    return Seeking("none")
+
+
+def threshold(wanted: Wanted, above: tuple[lp.Select | lp.Project, ...]) -> Threshold | None:
+    """The condition of the query that leaves the fewest groups; None where every group must be
+    looked at."""
+    if not wanted.keys:
+        return None
+    having: list[Expr] = []
+    for node in above:
+        if not isinstance(node, lp.Select):
+            break
+        having += conjuncts(node.predicate)
+    if any(map(can_fail, having)):
+        return None  # each group counts that fails
+    found = [t for c in having if (t := _bound(c, len(wanted.keys), wanted.aggs)) is not None]
+    return max(found, key=lambda t: t.least, default=None)
+
+
+def _bound(condition: Expr, keys: int, aggs: tuple[AggCall, ...]) -> Threshold | None:
+    """agg > constant, however it is written."""
+    for op, left, right in _comparisons(condition):
+        match left, right:
+            case Col(index), Lit(value=int() | Decimal() as value):
+                rounded = False
+            case Call("cast", (Col(index),), Type(kind=Kind.FLOAT)), Lit(value=float() as value):
+                rounded = True
+            case _:
+                continue
+        if index < keys or isinstance(value, bool) or not isfinite(value):
+            continue
+        call = aggs[index - keys]
+        least = _least(op, Decimal(value).scaleb(call.type.scale), rounded)
+        if countable(call) and least is not None and 0 <= least < MOST:
+            return Threshold(call, least)
+    return None
+
+
+def _comparisons(condition: Expr) -> Iterator[tuple[str, Expr, Expr]]:
+    match condition:
+        case Call(fn, (left, right)) if fn in MIRRORED:
+            yield fn, left, right
+            yield MIRRORED[fn], right, left
+
+
+def _least(op: str, value: Decimal, rounded: bool) -> int | None:
+    """What a sum is above that fulfils the comparison; None where it has no lower bound.
+    `rounded`: to a double, before it is compared."""
+    if op not in ("gt", "ge", "eq"):
+        return None
+    if rounded:
+        return int((value - abs(value) * ULPS).to_integral_value(ROUND_FLOOR)) - 1
+    if op == "gt":
+        return int(value.to_integral_value(ROUND_FLOOR))
+    return int(value.to_integral_value(ROUND_CEILING)) - 1
+
+
+def countable(call: AggCall) -> bool:
+    """Whether it counts, or adds up whole numbers."""
+    if call.distinct:
+        return False
+    if call.fn in ("count_star", "count"):
+        return True
+    return sums(call)
+
+
+def sums(call: AggCall) -> bool:
+    """Whether it adds up whole numbers (and fails where these are too many)."""
+    return call.fn == "sum" and call.args[0].type.kind in WHOLE
