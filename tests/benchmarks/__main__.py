@@ -36,6 +36,7 @@ NAMES = (
     "transactions",
     "synopses",
     "windows",
+    "collective",
     "multijoin",
     "archive",
     "durability",
