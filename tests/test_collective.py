@@ -31,6 +31,15 @@ HAVING = (
     "SUM(d) BETWEEN {n} AND 50",
     "COUNT(*) FILTER (WHERE f > 0) > {n}",
     "SUM(x) > {n} AND COUNT(*) > 1",
+    "MAX(x) > {n}",
+    "MIN(x) <= {n} AND MAX(f) > 0",
+    "MAX(d) >= {n}.25",
+    "MAX(f) > 0.{n}",
+    "MIN(f) < -0.2",
+    "0.1 > MIN(f)",
+    "MAX(x) = {n}",
+    "MIN(d) < {n}",
+    "MAX(t) > TIMESTAMP '1970-01-01 00:00:{n:02}'",
 )
 SHAPES = (
     "SELECT k, COUNT(*) AS n FROM s {w} GROUP BY k HAVING {h}",
@@ -254,7 +263,7 @@ def test_explain_and_show_sharing_tell():
     (shared,) = [r for r in sharing(pair.ours) if r["rule"] == "CI"]
     assert shared["queries"] == "q0, q1, q2" and shared["synopses"] == "running: sum(d)"
     assert not [r for r in sharing(pair.twin) if r["rule"] == "CI"]
-    none = sql.replace("SUM(d) > {}", "MAX(d) > 3")
+    none = sql.replace("SUM(d) > {}", "AVG(d) > 3")
     assert "collective index: none" in plan(pair.ours, f"{none} WITH (synopsis = collective)")
     new = plan(pair.ours, f"{sql.format(5)} WITH (synopsis = collective)")
     assert "collective index: a new one" in new
@@ -303,6 +312,11 @@ def test_look_ups_ask_the_index():
         ("SUM(x) >= 0", None),
         ("SUM(f) > 1", None),
         ("COUNT(*) > 2 OR COUNT(*) = 1", None),
+        ("MAX(x) > 7", ("max", 7.0)),
+        ("7 >= MIN(f)", ("min", -7.0)),
+        ("MAX(f) < 7", None),
+        ("MAX(f) > 2 AND COUNT(*) > 1", ("count_star", 1)),
+        ("MIN(k) < 'a'", None),
     ],
 )
 def test_what_is_a_threshold(having, expected):

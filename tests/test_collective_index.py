@@ -20,6 +20,7 @@ from dsms.synopses.collective import (
     level_of,
     start,
 )
+from dsms.synopses.extreme_index import ExtremeIndex
 from tests.effort import examples
 
 GROUPS = 5
@@ -55,6 +56,7 @@ def stream(rng: Random, subs: int) -> list[dict[int, int]]:
 
 
 def push(index: CollectiveIndex, sub: int, oldest: int, came: dict[int, int]) -> None:
+    came = {g: n for g, n in came.items() if n}
     index.update(sub, oldest, *(np.array(list(x), np.int64) for x in (came, came.values())))
 
 
@@ -186,3 +188,22 @@ def test_sums_beyond_all_numbers():
         assert index.above(sub, most - 1).tolist() == [0]
         assert index.above(sub, 3).tolist() == [0]
         assert index.above(max(0, sub - 3), 3).tolist() == ([0, 1] if sub > 1 else [0])
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=examples(100), deadline=None)
+def test_groups_with_large_values(seed):
+    """CI-MAX: exact at its bounds, a superset between them."""
+    rng = Random(seed)
+    thresholds = [rng.uniform(-3, 3) for _ in range(rng.choice([1, 3, 60]))]
+    index = ExtremeIndex(ExtremeIndex.bounds_for(thresholds))
+    assert index.levels <= 16 and index.bounds[0] == min(thresholds)
+    rows: list[dict[int, float]] = []
+    for sub in range(rng.randint(1, 40)):
+        rows.append({g: rng.gauss(0, 1.5) for g in range(GROUPS) if rng.random() < 0.3})
+        index.update(sub, np.array(list(rows[-1]), np.int64), np.array(list(rows[-1].values())))
+        low, v = rng.randint(0, sub + 1), rng.choice(thresholds)
+        found = set(index.above(low, v).tolist())
+        passed = {b for b in index.bounds if b <= v}
+        assert found == {g for came in rows[low:] for g, x in came.items() if x >= max(passed)}
+        assert found >= {g for came in rows[low:] for g, x in came.items() if x >= v}

@@ -18,13 +18,13 @@ from dsms.sharing.columns import needed
 from dsms.sharing.feed import SingleFeed
 from dsms.sharing.member import Answering, Member
 from dsms.sharing.request import Request, made_of
-from dsms.sharing.threshold import APART, Threshold, threshold
+from dsms.sharing.threshold import APART, Threshold, extreme, threshold
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import Schema
 
-NO_INDEX = "HAVING has no count, and no sum of whole numbers, above a constant"
+NO_INDEX = "HAVING has no count, sum of whole numbers or MAX above a constant, nor a MIN below one"
 
 
 def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
@@ -137,8 +137,15 @@ def _index(runtime: Runtime, member: Member) -> Iterator[str]:
 
 def _threshold(runtime: Runtime, asked: Threshold, group: Answering) -> str:
     schema = tuple(f for s in group.sides for f in runtime.inputs[s].definition.schema)
+    if extreme(asked.call):
+        sign = ">=" if asked.call.fn == "max" else "<="
+        return f"{aggregate(asked.call, schema)} {sign} {_unsigned(asked):.10g}"
     least = Decimal(asked.least).scaleb(-asked.call.type.scale)
     return f"{aggregate(asked.call, schema)} > {least}"
+
+
+def _unsigned(asked: Threshold) -> float:
+    return asked.least if asked.call.fn == "max" else -asked.least
 
 
 def _span(span: int, counted: bool) -> str:

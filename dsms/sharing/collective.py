@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.additive import Additive, whole_numbers
+from dsms.aggregates.parts.additive import Additive
 from dsms.aggregates.parts.cells import State
 from dsms.operators.sort import by_columns
 from dsms.sharing.answer_source import AnswerSource
@@ -26,10 +26,11 @@ from dsms.sharing.feed import GroupFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.member import Cells, Due, Member
 from dsms.sharing.request import Request
-from dsms.sharing.search import Peaks, Search
-from dsms.sharing.threshold import Threshold, sums, threshold
+from dsms.sharing.search import Peaks, Search, passing, value_of
+from dsms.sharing.threshold import Threshold, extreme, sums, threshold
 from dsms.sql.expr import AggCall
 from dsms.synopses.collective import CollectiveIndex
+from dsms.synopses.extreme_index import ExtremeIndex
 
 P = 2  # levels of each size
 
@@ -109,11 +110,11 @@ def _pays(group: Asking, bundle: Bundle, due: Sequence[Due[Request]]) -> bool:
 def _ready(group: Asking, bundle: Bundle) -> bool:
     """Whether its indices know all that was in its windows."""
     column, call = bundle.column, bundle.call
-    if not isinstance(column.algebra, Additive):
+    if not extreme(call) and not isinstance(column.algebra, Additive):
         return False
     oldest, newest = min(low for low, _ in bundle.spans), max(high for _, high in bundle.spans)
     search = _search(group, column, call)
-    search.bring(column, sums(call), newest)
+    search.bring(column, call, newest)
     assert search.index is not None
     if not search.index.exact_from(oldest):
         return False
@@ -145,9 +146,15 @@ def _search(group: Asking, column: AggregateColumn, call: AggCall) -> Search:
         and m.view.column(call) is column
     ]
     search = column.searches.setdefault(call, Search())
-    least, most = min(asked), max(asked)
-    if search.index is None or not search.index.serves(least, most):
-        search.index = CollectiveIndex.between(least, most, P, column.base + column.synopsis.first)
+    first = column.base + column.synopsis.first
+    if extreme(call):
+        bounds = ExtremeIndex.bounds_for(asked)
+        if not isinstance(search.index, ExtremeIndex) or list(search.index.bounds) != list(bounds):
+            search.index = ExtremeIndex(bounds, first)
+        return search
+    least, most = int(min(asked)), int(max(asked))
+    if not isinstance(search.index, CollectiveIndex) or not search.index.serves(least, most):
+        search.index = CollectiveIndex.between(least, most, P, first)
     return search
 
 
@@ -159,7 +166,7 @@ def search_of(member: Member[Any]) -> Search | None:
     return view.column(asked.call).searches.get(asked.call)
 
 
-def index_of(member: Member[Any]) -> CollectiveIndex | None:
+def index_of(member: Member[Any]) -> CollectiveIndex | ExtremeIndex | None:
     """The index that finds the member's groups, if there is one."""
     found = search_of(member)
     return None if found is None or found.rests else found.index
@@ -220,10 +227,10 @@ def _answer(
         if id(column) not in held:
             held[id(column)] = column.probe_some(low, high, code)
         cols.append(bundle.view.lower(agg, held[id(column)]))
-    taken: dict[int, tuple[list[pa.Array], int]] = {}
+    taken: dict[float, tuple[list[pa.Array], int]] = {}
     for place, least in zip(places, leasts, strict=True):
         if least not in taken:
-            mine = np.flatnonzero(value > least)
+            mine = passing(bundle.call, value, least)
             index = pa.array(mine)
             all_of = len(mine) == len(code)
             taken[least] = (cols if all_of else [c.take(index) for c in cols]), len(mine)
@@ -231,26 +238,30 @@ def _answer(
 
 
 def _groups(
-    bundle: Bundle, span: tuple[int, int], least: int
+    bundle: Bundle, span: tuple[int, int], least: float
 ) -> tuple[np.ndarray, np.ndarray, State]:
-    """Groups that are above `least` in these sub-windows, by how much, and their cells; where
+    """Groups that pass `least` in these sub-windows, their values, and their cells; where
     numbers are too large for a word, all groups that may be."""
     column, call = bundle.column, bundle.call
     search = column.searches[call]
-    assert search.index is not None
-    code = search.index.above(span[0], least)
+    index = search.index
+    assert index is not None
+    if isinstance(index, ExtremeIndex):
+        code = index.above(span[0], least)
+    else:
+        code = index.above(span[0], int(least))
     code = code[: np.searchsorted(code, column.synopsis.groups)]
     low, high = (np.array([number]) for number in span)
     state = column.probe_some(low, high, code)
-    value = whole_numbers(state, sums(call))
+    value = value_of(column, call, state)
     search.told(len(code))
     if value is None:
         return code, np.full(len(code), np.iinfo(np.int64).max), state
-    above = np.flatnonzero(value > least)
+    above = passing(call, value, least)
     return code[above], value[above], column.algebra.take(state, above)
 
 
-def _least(member: Member[Any]) -> int:
+def _least(member: Member[Any]) -> float:
     found = threshold_of(member)
     assert found is not None
     return found.least

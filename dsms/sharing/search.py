@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from dsms.aggregates.parts.additive import whole_numbers
 from dsms.aggregates.parts.cells import State
+from dsms.sharing.threshold import extreme, sums
+from dsms.sql.expr import AggCall
+from dsms.state.columns import numpy_valid, numpy_values
 from dsms.synopses.cells import Synopsis
 from dsms.synopses.collective import CollectiveIndex
+from dsms.synopses.extreme_index import ExtremeIndex
 
 # nanoseconds, about, on the machine where the benchmark `collective` was run first
 EACH = 130.0  # a group that is looked at for an answer
@@ -30,6 +35,10 @@ class Indexed(Protocol):
     synopsis: Synopsis
     base: int
 
+    def lower(self, call: AggCall, state: State) -> pa.Array:
+        """The answers of an aggregate that these cells hold the data of."""
+        ...
+
 
 def over(column: Indexed, start: int, stop: int) -> Iterator[tuple[int, np.ndarray, State]]:
     """The sub-windows from `start` to `stop` that are held, with groups and their cells."""
@@ -38,30 +47,57 @@ def over(column: Indexed, start: int, stop: int) -> Iterator[tuple[int, np.ndarr
         yield column.base + number, *held.cells_of(number)
 
 
+def value_of(column: Indexed, call: AggCall, state: State) -> np.ndarray | None:
+    """What the index of `call` is over, of each cell: int64 counts and sums (None: too large), or
+    float64 values, -inf where there is none, with their signs changed for MIN."""
+    if not extreme(call):
+        return whole_numbers(state, sums(call))
+    lowered = column.lower(call, state)
+    if pa.types.is_decimal(lowered.type):
+        lowered = lowered.cast(pa.float64())
+    value = numpy_values(lowered).astype(np.float64)
+    value = value if call.fn == "max" else -value
+    value[np.isnan(value)] = np.inf if call.fn == "max" else -np.inf
+    there = numpy_valid(lowered)
+    if there is not None:
+        value[~there] = -np.inf
+    return value
+
+
+def passing(call: AggCall, value: np.ndarray, least: float) -> np.ndarray:
+    """The places of the cells that reach the threshold."""
+    return np.flatnonzero(value >= least if extreme(call) else value > least)
+
+
 @dataclass(slots=True)
 class Search:
     """index  None before it is asked;  found: groups that it found last
     came   groups that occurred in sub-windows since it was asked before
     rests  so many times it is not asked"""
 
-    index: CollectiveIndex | None = None
+    index: CollectiveIndex | ExtremeIndex | None = None
     found: int = 0
     came: int = 0
     rests: int = 0
 
-    def bring(self, column: Indexed, summed: bool, upto: int) -> None:
+    def bring(self, column: Indexed, call: AggCall, upto: int) -> None:
         """Take in the sub-windows before `upto`."""
-        index = self.index
+        index, self.came = self.index, 0
         assert index is not None
-        self.came = 0
         index.grow(column.synopsis.groups)
         for number, group, state in over(column, index.next, upto):
-            amount = whole_numbers(state, summed)
-            if amount is None:
+            value = value_of(column, call, state)
+            if value is None:
+                assert isinstance(index, CollectiveIndex)
                 index.spoil(number)
                 continue
-            index.update(number, column.base + column.synopsis.first, group, amount)
-            self.came += int(np.count_nonzero(amount))
+            there = np.flatnonzero(value > -np.inf if extreme(call) else value)
+            group, value = group[there], value[there]
+            self.came += len(group)
+            if isinstance(index, ExtremeIndex):
+                index.update(number, group, value)
+            else:
+                index.update(number, column.base + column.synopsis.first, group, value)
 
     def told(self, found: int) -> None:
         """So many groups were found."""

@@ -1,5 +1,5 @@
-"""HAVING COUNT(*) > v and the like: the condition of a query by which a collective index finds the
-groups of its answer (Arasu and Widom 2004, §4)."""
+"""HAVING COUNT(*) > v, MAX(x) > v and the like: the condition of a query by which a collective
+index finds the groups of its answer (Arasu and Widom 2004, §4)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dsms.synopses.collective import MOST
 
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq"}
 ULPS = Decimal(2) ** -50  # what a number changes by, at most, when it becomes a double
+NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.INTERVAL, Kind.TIMESTAMP)
 WHOLE = (Kind.INT, Kind.INTERVAL, Kind.DECIMAL)
 # with these options a query is not answered from synopses of other conditions
 APART = frozenset(("own", "collective"))
@@ -28,10 +29,11 @@ Wish = Literal["auto", "collective", "none"]
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """Only groups of which `call` is above `least` (>= 0, in units of its last decimal) are in the
-    answer."""
+    answer; of a MAX (MIN): those whose value is at least that (whose value with its sign
+    changed)."""
 
     call: AggCall
-    least: int
+    least: float  # of counts and sums an int
 
 
 @dataclass(slots=True)
@@ -67,14 +69,15 @@ def threshold(wanted: Wanted, above: tuple[lp.Select | lp.Project, ...]) -> Thre
     if any(map(can_fail, having)):
         return None  # each group counts that fails
     found = [t for c in having if (t := _bound(c, len(wanted.keys), wanted.aggs)) is not None]
-    return max(found, key=lambda t: t.least, default=None)
+    found.sort(key=lambda t: (not extreme(t.call), t.least))
+    return found[-1] if found else None
 
 
 def _bound(condition: Expr, keys: int, aggs: tuple[AggCall, ...]) -> Threshold | None:
     """agg > constant, however it is written."""
     for op, left, right in _comparisons(condition):
         match left, right:
-            case Col(index), Lit(value=int() | Decimal() as value):
+            case Col(index), Lit(value=int() | float() | Decimal() as value):
                 rounded = False
             case Call("cast", (Col(index),), Type(kind=Kind.FLOAT)), Lit(value=float() as value):
                 rounded = True
@@ -83,10 +86,26 @@ def _bound(condition: Expr, keys: int, aggs: tuple[AggCall, ...]) -> Threshold |
         if index < keys or isinstance(value, bool) or not isfinite(value):
             continue
         call = aggs[index - keys]
-        least = _least(op, Decimal(value).scaleb(call.type.scale), rounded)
-        if countable(call) and least is not None and 0 <= least < MOST:
-            return Threshold(call, least)
+        if extreme(call) and (found := _extreme_bound(call, op, value)) is not None:
+            return found
+        if countable(call) and (found := _sum_bound(call, op, value, rounded)) is not None:
+            return found
     return None
+
+
+def _sum_bound(call: AggCall, op: str, value: float | Decimal, rounded: bool) -> Threshold | None:
+    least = _least(op, Decimal(value).scaleb(call.type.scale), rounded)
+    return None if least is None or not 0 <= least < MOST else Threshold(call, least)
+
+
+def _extreme_bound(call: AggCall, op: str, value: float | Decimal) -> Threshold | None:
+    """Values and bounds are compared as doubles, to which rounding is monotone; of decimals, whose
+    conversion need not be, a little below."""
+    if op != "eq" and (op in ("gt", "ge")) != (call.fn == "max"):
+        return None
+    signed = float(value) if call.fn == "max" else -float(value)
+    slack = abs(signed) * float(ULPS) if call.type.kind is Kind.DECIMAL else 0.0
+    return Threshold(call, signed - slack)
 
 
 def _comparisons(condition: Expr) -> Iterator[tuple[str, Expr, Expr]]:
@@ -115,6 +134,11 @@ def countable(call: AggCall) -> bool:
     if call.fn in ("count_star", "count"):
         return True
     return sums(call)
+
+
+def extreme(call: AggCall) -> bool:
+    """Whether it is the MAX or MIN of numbers."""
+    return call.fn in ("max", "min") and call.type.kind in NUMBERS
 
 
 def sums(call: AggCall) -> bool:

@@ -138,11 +138,9 @@ class CollectiveIndex:
             self.stamps = np.concatenate([self.stamps, absent], axis=1)
 
     def update(self, sub: int, oldest: int, group: np.ndarray, amount: np.ndarray) -> None:
-        """Sub-window `sub` is over: so many elements came to these groups (each once).  No look-up
-        will ask for sub-windows before `oldest`."""
-        some = np.flatnonzero(amount)
-        group, amount = group[some], amount[some]
-        if len(some) and not 0 < int(amount.min()) <= int(amount.max()) <= MOST:
+        """Sub-window `sub` is over: so many elements, not 0, came to these groups (each once).  No
+        look-up will ask for sub-windows before `oldest`."""
+        if len(group) and not 0 < int(amount.min()) <= int(amount.max()) <= MOST:
             self.clean = sub + 1
             some = np.flatnonzero((amount > 0) & (amount <= MOST))
             group, amount = group[some], amount[some]

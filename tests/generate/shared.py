@@ -26,6 +26,8 @@ HAVING = (
     "SUM(l.x) > 3",
     "SUM(l.x) > 2.5 AND COUNT(*) < 5",
     "SUM(l.x) BETWEEN 1 AND 9",
+    "MAX(l.x) >= 2",
+    "MIN(l.x) < 1",
 )
 
 
