@@ -21,7 +21,7 @@ import pyarrow as pa
 from dsms.sql.catalog import TableDef
 from dsms.sql.types import FOREVER
 from dsms.state.columns import Column
-from dsms.state.vec import Vec, longer
+from dsms.state.vec import Vec
 from dsms.tables.index import AsOfIndex
 from dsms.tables.keys import KeyCodes, Keys, KeyStage
 
@@ -111,12 +111,6 @@ def _pieces(
 
 
 def _room(vec: Vec, count: int) -> Iterator[None]:
-    """`Vec.reserve` in pieces."""
-    if vec.n + count <= len(vec.data):
-        return
-    grown: np.ndarray = np.empty(max(vec.n + count, longer(len(vec.data))), vec.dtype)
-    for start in range(0, vec.n, MOVED):
-        part = slice(start, min(vec.n, start + MOVED))
-        grown[part] = vec.data[part]
-        yield
-    vec.data = grown
+    """`Vec.reserve`, which copies short arrays only."""
+    vec.reserve(count)
+    yield

@@ -102,8 +102,10 @@ def empty_lines(block: bytes, lines: np.ndarray) -> np.ndarray:
 
 
 def plain_lines(block: bytes) -> int:
-    """How many lines the block has; 0 if one of them is empty."""
+    """How many lines the block has; 0 if one is empty, or ends in a carriage return alone."""
     if not block or block.startswith((b"\n", b"\r")):
+        return 0
+    if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return 0
     array = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(array == NEWLINE)
