@@ -151,6 +151,9 @@ def _steps() -> Iterator[tuple[str, str]]:
     many = ", ".join(f"{name} {WIDTH} " for name in STREAMS[:3])
     query = f"SELECT a.i FROM {many} WHERE a.k = b.k AND b.k = c.k WITH (joins = pipeline)"
     yield "joins of many windows", query
+    query = f"SELECT a.i FROM {many} WHERE a.k = b.k AND b.i = c.i WITH (joins = adaptive)"
+    yield "adaptive joins", query
+    yield "adaptive joins, tuned", query.replace("adaptive)", "adaptive, tuning = hybrid)")
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"
     for what, query in _grouped():

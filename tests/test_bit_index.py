@@ -10,6 +10,7 @@ import pytest
 from dsms.plan.index_choice import IndexConfig
 from dsms.state.bit_kernels import GONE
 from dsms.state.bits import BitIndex, IndexedRows, Probes
+from dsms.state.hash_chains import HashChains
 from tests.effort import sampled
 
 
@@ -28,6 +29,7 @@ class Model:
         empty = np.empty(0, np.int64)
         self.rows = IndexedRows(np.empty((0, attributes), np.int64), empty, empty, empty > 0)
         self.index = BitIndex(attributes, drawn_config(random, attributes))
+        self.chains = HashChains(attributes)
         self.now = 0
 
     def arrive(self, n: int) -> None:
@@ -43,6 +45,7 @@ class Model:
             np.concatenate([rows.told, rng.random(n) < 0.3]),
         )
         self.index.file(self.rows)
+        self.chains.file(self.rows)
 
     def change(self) -> None:
         """Seal, take another configuration, sort again, drop, close gaps."""
@@ -66,6 +69,8 @@ class Model:
                 arrays = (rows.words[kept], rows.ts[kept], rows.ends[kept], rows.told[kept])
                 self.rows = IndexedRows(*arrays)
                 index.renumber(where, self.rows, random.choice((0, 30)))
+                self.chains.count(rows)
+                self.chains.renumber(self.rows)
 
     def check(self) -> None:
         n, random = 12, self.random
@@ -78,12 +83,14 @@ class Model:
             rng.choice(np.array([1, -1], np.int8), n),
             random.random() < 0.5,
         )
-        found, start, seen = [], 0, np.zeros(3, np.int64)
-        while start < n:
-            r, s, start = self.index.probe(self.rows, probes, start, random.choice((1, 50)), seen)
-            found += list(zip(r.tolist(), s.tolist(), strict=True))
-        assert sorted(found) == self.expected(probes)
-        assert seen[0] >= len(found)
+        for index in (self.index, self.chains):
+            found, start, seen = [], 0, np.zeros(3, np.int64)
+            while start < n and (given or index is self.index):
+                r, s, start = index.probe(self.rows, probes, start, random.choice((1, 50)), seen)
+                found += list(zip(r.tolist(), s.tolist(), strict=True))
+            if start == n:
+                assert sorted(found) == self.expected(probes)
+                assert seen[0] >= len(found)
 
     def expected(self, p: Probes) -> list[tuple[int, int]]:
         out, rows = [], self.rows

@@ -379,6 +379,30 @@ def test_windows_equal_in_several_columns_have_several_keys() -> None:
     assert len(found.keys) == 2
 
 
+def test_any_equalities_that_connect_all_windows_can_be_joined_adaptively() -> None:
+    chain = piped(three((0, 3), (1, 7)), joins="adaptive")
+    assert shape(chain).startswith("MultiJoin ")
+    assert isinstance(chain, lp.MultiJoin)
+    assert sorted(same.count(None) for same in chain.keys) == [1, 1]
+    assert chain.schema == three().schema
+    assert isinstance(piped(three((0, 3), (0, 6)), joins="adaptive"), lp.MultiJoin)
+    apart = three((0, 3))
+    assert piped(apart, joins="adaptive") == apart
+
+
+def test_a_cycle_is_joined_adaptively_if_that_costs_less() -> None:
+    """A chain is not: no window of it is asked for in more than two ways."""
+    cycle = three((0, 3), (1, 7), (4, 6))
+    found = piped(cycle)
+    assert isinstance(found, lp.MultiJoin)
+    assert [same.count(None) for same in found.keys] == [1, 1, 1]
+    rare = Statistics(
+        dict.fromkeys("stu", 100.0), distinct={(n, i): 1e6 for n in "stu" for i in (0, 1)}
+    )
+    assert not isinstance(piped(cycle, rare), lp.MultiJoin)
+    assert not isinstance(piped(three((0, 3), (1, 7))), lp.MultiJoin)
+
+
 def test_tables_are_joined_beside() -> None:
     found = piped(p.join(three((0, 3), (0, 6)), R, "a"), joins="pipeline")
     assert f"MultiJoin s.a = t.a = u.a (Join s.a = r.a ({SW}, Table r), {TW}" in shape(found)

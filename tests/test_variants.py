@@ -46,6 +46,7 @@ QUERIES = [
     f"SELECT s.a FROM {S}, {U} WHERE s.a = u.a",
     f"SELECT s.a FROM {S}, {U} WHERE s.a < u.a",
     f"SELECT s.a FROM {S}, {U}, u [ROWS 5] v WHERE s.a = u.a AND u.a = v.a",
+    f"SELECT s.a FROM {S}, {U}, u [ROWS 5] v WHERE s.a = u.a AND u.b = v.b",
     f"SELECT s.a FROM {S} LEFT JOIN {U} ON s.a = u.a",
     f"SELECT s.a FROM {S} LEFT JOIN {U} ON s.a < u.a",
     f"SELECT s.a, n.y FROM {S}, n WHERE s.a = n.k",
@@ -75,6 +76,7 @@ OPERATORS = {
     "Join hash": "JoinOp",
     "Join nested-loop": "JoinOp",
     "MultiJoin pipeline": "MultiJoinOp",
+    "MultiJoin adaptive": "AdaptiveJoinOp",
     "JoinNRR probe": "JoinNRROp",
     "JoinNRR probe-stored": "StoredJoinNRROp",
     "SemiJoin counting": "KeyedSemiJoinOp",
@@ -134,12 +136,17 @@ def names(operator: Any) -> str:
 @pytest.mark.parametrize("strategy", ["upa", "direct", "nt"])
 @pytest.mark.parametrize("sql", QUERIES)
 def test_a_variant_is_one_operator(sql: str, strategy: str) -> None:
-    for printed, runs in built(sql, strategy=strategy, joins="pipeline"):
-        assert runs == OPERATORS[printed], printed
+    for joins in ("pipeline", "adaptive"):
+        for printed, runs in built(sql, strategy=strategy, joins=joins):
+            assert runs == OPERATORS[printed], printed
 
 
 def test_every_variant_is_met() -> None:
-    options = [{"strategy": s, "joins": "pipeline"} for s in ("upa", "direct", "nt")]
+    options = [
+        {"strategy": s, "joins": j}
+        for s in ("upa", "direct", "nt")
+        for j in ("pipeline", "adaptive")
+    ]
     met = {printed for sql in QUERIES for given in options for printed, _ in built(sql, **given)}
     assert met == set(OPERATORS)
 

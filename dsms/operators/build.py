@@ -225,6 +225,10 @@ class Builder:
         )
 
     def _multi_join(self, phys: Phys, node: lp.MultiJoin) -> Operator:
+        if phys.variant == "adaptive":
+            from dsms.operators.adaptive_join import adaptive_join_op
+
+            return adaptive_join_op(self, phys, node)
         from dsms.operators.multi_join import multi_join_op
 
         return multi_join_op(self, phys, node)

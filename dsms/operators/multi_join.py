@@ -38,7 +38,7 @@ from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants
 from dsms.plan.identity import width
 from dsms.plan.join_order import probing
-from dsms.plan.physical import Phys
+from dsms.plan.physical import JoinOrder, Phys
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, empty_batch
@@ -250,15 +250,16 @@ class MultiJoinOp(InPieces):
 
 def multi_join_op(builder: Builds, phys: Phys, node: lp.MultiJoin) -> MultiJoinOp:
     """The join of a node's inputs, in the order of its plan."""
-    assert phys.order is not None
-    codes = shared_codes([same[0].type.arrow for same in node.keys])
+    assert isinstance(phys.order, JoinOrder)
+    keys = [[e for e in same if e is not None] for same in node.keys]
+    codes = shared_codes([same[0].type.arrow for same in keys])
     inputs = [
         KeyedRows(
             child.node.schema,
             width(child.node),
             phys.state(k),
             child.strict,
-            [builder.expr(same[k]) for same in node.keys],
+            [builder.expr(same[k]) for same in keys],
             codes,
         )
         for k, child in enumerate(phys.children)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from dsms.plan import variants
+from dsms.plan.adaptive_order import adaptive_cost
 from dsms.plan.cost import is_unbounded, keep_cost, process_cost
 from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
@@ -29,7 +30,7 @@ from dsms.plan.identity import by_value, width
 from dsms.plan.join_order import order_of
 from dsms.plan.options import PlanOptions
 from dsms.plan.patterns import pattern, pattern_of
-from dsms.plan.physical import Cost, JoinOrder, Pattern, Phys, State
+from dsms.plan.physical import Adaptive, Cost, JoinOrder, Pattern, Phys, State
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import Place
 from dsms.sql import logical as lp
@@ -89,7 +90,7 @@ class Chooser:
         label = pattern(node, [p.pattern for p in plans], variant)
         size = estimate(node, sizes, self.stats, variant)
         states = self._states(node, variant, plans, sizes, label, size)
-        order = order_of(node, sizes) if isinstance(node, lp.MultiJoin) else None
+        order = self._order(node, variant, sizes) if isinstance(node, lp.MultiJoin) else None
         own = self._own(node, variant, sizes, states, size, order)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)
@@ -120,7 +121,7 @@ class Chooser:
             case lp.Join():
                 return ("hash" if node.keys else "nested-loop"), ()
             case lp.MultiJoin():
-                return "pipeline", ()
+                return self._multi_join(node), ()
             case lp.JoinNRR():
                 return variants.nrr(plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
@@ -137,6 +138,22 @@ class Chooser:
                 return ("view" if node.kind == "rstream" else "stream"), ()
             case _:
                 return VARIANTS[type(node)], ()
+
+    def _multi_join(self, node: lp.MultiJoin) -> str:
+        """Where all inputs have part in every equality, the matches in one window do not depend on
+        those in another."""
+        whole = all(None not in same for same in node.keys)
+        return "pipeline" if whole and self.options.joins != "adaptive" else "adaptive"
+
+    def _order(
+        self, node: lp.MultiJoin, variant: str, sizes: list[Estimate]
+    ) -> JoinOrder | Adaptive:
+        if variant == "pipeline":
+            return order_of(node, sizes)
+        migration, tuning = self.options.migration, self.options.tuning
+        if migration or tuning:
+            migration, tuning = migration or "nothing", tuning or "hybrid"
+        return Adaptive(migration, tuning, adaptive_cost(node, sizes))
 
     def _window(self, spec: WindowSpec) -> str:
         negative = "-negative" if self.options.strategy == "nt" else ""
@@ -271,7 +288,7 @@ class Chooser:
         sizes: list[Estimate],
         states: tuple[State, ...],
         size: Estimate,
-        order: JoinOrder | None,
+        order: JoinOrder | Adaptive | None,
     ) -> float:
         strategy = self.options.strategy
         arrivals = sum(e.rate for e in sizes)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from dsms.plan.estimate import Estimate, match_share
-from dsms.plan.physical import JoinOrder, Pattern, State, Strategy
+from dsms.plan.physical import Adaptive, JoinOrder, Pattern, State, Strategy
 from dsms.plan.statistics import column_of
 from dsms.sql import logical as lp
 
@@ -65,7 +65,7 @@ def process_cost(
     inputs: Sequence[Estimate],
     strategy: Strategy,
     made: float = 0.0,
-    order: JoinOrder | None = None,
+    order: JoinOrder | Adaptive | None = None,
 ) -> float:
     """Operations per second to process what comes in, apart from keeping state.  `made`: results
     per second before the residual of a MultiJoin is asked, which has that `order`."""
@@ -77,7 +77,7 @@ def process_cost(
             return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
         case lp.MultiJoin():
             assert order is not None
-            return sum(flow) + order.cost + made
+            return sum(flow) + order.cost + (made if isinstance(order, JoinOrder) else 0.0)
         case lp.JoinNRR():
             return flow[0] * 2
         case lp.SemiJoin() | lp.SetOp():

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from dsms.plan.explain_adaptive import adaptive_report, input_name
 from dsms.plan.join_order import probing
-from dsms.plan.physical import Phys, State
+from dsms.plan.physical import Adaptive, Phys, State
 from dsms.plan.text import boundaries, describe
 from dsms.sql import logical as lp
 
 Path = tuple[int, ...]
-Live = Mapping[Path, Mapping[str, float]]
+Live = Mapping[Path, Mapping[str, Any]]
 
 WIDE = 72  # a cell that is longer pushes the rest of its line to the right, and of no other
 
@@ -48,8 +50,10 @@ def as_text(phys: Phys, live: Live | None = None) -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     if phys.rules:
         lines.append("rewrites: " + ", ".join(phys.rules))
-    for _, node in nodes(phys):
+    for path, node in nodes(phys):
         lines += orders(node)
+        if live is not None and "report" in live.get(path, {}):
+            lines += adaptive_report(node, live[path]["report"])
     lines += [
         f"note: {describe(node.node)}: {note}" for _, node in nodes(phys) for note in node.notes
     ]
@@ -106,7 +110,16 @@ def orders(phys: Phys) -> list[str]:
     found = phys.order
     if found is None:
         return []
-    named = [_input(child.node) for child in phys.children]
+    if isinstance(found, Adaptive):
+        if found.tuning is None:
+            how = "routes as it goes, a hash index for each attribute"
+        else:
+            how = (
+                "routes and bit-address indices as it goes: "
+                f"tuning = {found.tuning}, migration = {found.migration}"
+            )
+        return [f"{how} (cost {number(found.cost)})"]
+    named = [input_name(child.node) for child in phys.children]
 
     def listed(inputs: Sequence[int]) -> str:
         return ", ".join(named[i] for i in inputs)
@@ -117,12 +130,6 @@ def orders(phys: Phys) -> list[str]:
         f"{listed(found.second)} ({number(found.second_cost)})",
         f"new rows look into: {'; '.join(looks)}",
     ]
-
-
-def _input(node: lp.Node) -> str:
-    """An input by the names of the streams and tables below it."""
-    names = list(dict.fromkeys(leaf.alias for leaf in lp.leaves_of(node)))
-    return names[0] if len(names) == 1 else f"({' '.join(names)})"
 
 
 def figures(phys: Phys) -> str:
@@ -144,7 +151,7 @@ def without_figures(phys: Phys) -> Phys:
     return replace(phys, cost=cost, order=None, children=below)
 
 
-def counts(live: Mapping[str, float]) -> str:
+def counts(live: Mapping[str, Any]) -> str:
     """Live counts of EXPLAIN ANALYZE."""
     parts = []
     if "rows_in" in live:

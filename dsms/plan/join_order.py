@@ -146,7 +146,7 @@ def order_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> JoinOrder:
 def costs_of(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> Pipelined:
     """What each order of its inputs costs."""
     windows = [
-        JoinedWindow(e.rate, e.size, _values([same[k] for same in node.keys], e))
+        JoinedWindow(e.rate, e.size, _values([m for same in node.keys if (m := same[k])], e))
         for k, e in enumerate(sizes)
     ]
     return Pipelined(windows)

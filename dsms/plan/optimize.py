@@ -57,7 +57,7 @@ class _Optimizer:
             for r in RULES
             if r.name != opposite
         ]
-        if options.joins == "pipeline":
+        if options.joins in ("pipeline", "adaptive"):
             rules = [replace(r, when="last") if r.name == "pipeline_joins" else r for r in rules]
         for when in ("always", "cost", "last"):
             fits = (when, "both") if when != "cost" else (when,)

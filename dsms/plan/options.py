@@ -19,8 +19,11 @@ class PlanOptions:
     negation    auto: by cost;  up, down: negation above or below joins wherever it may stand there
                 (§3.5.3)
     distinct    auto, or the variant of every DISTINCT that allows it
-    joins       auto: joins of two inputs, or of many in one operator, by cost;  tree, pipeline: the
-                one or the other, wherever it may be
+    joins       auto: joins of two inputs, or of many in one operator, by cost;  tree, pipeline,
+                adaptive: one of them, wherever it may be
+    migration   of an adaptive join: which partitions are sorted anew under a new index
+    tuning      of an adaptive join: when its bit-address indices are looked at again; neither said:
+                it has hash indices
     disabled    names of rewrite rules not to use
     """
 
@@ -29,11 +32,14 @@ class PlanOptions:
     optimize: bool = True
     negation: Literal["auto", "up", "down"] = "auto"
     distinct: Literal["auto", "input-storing", "delta-star", "counting"] = "auto"
-    joins: Literal["auto", "tree", "pipeline"] = "auto"
+    joins: Literal["auto", "tree", "pipeline", "adaptive"] = "auto"
+    migration: Literal["nothing", "all", "partial"] | None = None
+    tuning: Literal["continuous", "periodic", "triggered", "hybrid"] | None = None
     disabled: frozenset[str] = frozenset()
 
     @staticmethod
     def of(options: Iterable[tuple[str, Option]]) -> PlanOptions:
         """From a query's checked WITH options; those that concern others are passed over."""
         known = {"strategy", "partitions", "optimize", "negation", "distinct", "joins"}
+        known |= {"migration", "tuning"}
         return PlanOptions(**{k: v for k, v in options if k in known})  # type: ignore[arg-type]

@@ -70,6 +70,17 @@ class JoinOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Adaptive:
+    """How a MultiJoin without an order goes about: what becomes of partitions when another index is
+    chosen, when it is chosen (None: each attribute has a hash index), and the cost per unit of time
+    as expected."""
+
+    migration: Literal["nothing", "all", "partial"] | None
+    tuning: Literal["continuous", "periodic", "triggered", "hybrid"] | None
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Phys:
     """A node of the physical plan.
 
@@ -81,7 +92,7 @@ class Phys:
                   | historical-unbounded | historical-landmark
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
-      MultiJoin   pipeline
+      MultiJoin   pipeline (one equality for all inputs) | adaptive (any equalities)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting
@@ -102,7 +113,7 @@ class Phys:
     width: int = 1  # number of id columns of the output edge
     rules: tuple[str, ...] = ()  # on the root: names of the rewrites that made this plan
     notes: tuple[str, ...] = ()  # what the user should know of this node: state that grows, ...
-    order: JoinOrder | None = None  # of a MultiJoin
+    order: JoinOrder | Adaptive | None = None  # of a MultiJoin
     wants: tuple[bytes, ...] = ()  # on the root: keys of parts that it might share (`plan.above`)
 
     @property

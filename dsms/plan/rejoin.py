@@ -23,7 +23,7 @@ from dsms.plan.join_order import costs_of
 from dsms.plan.optimize import finished
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import Path, node_at
-from dsms.plan.physical import Cost, Phys
+from dsms.plan.physical import Cost, JoinOrder, Phys
 from dsms.plan.rules.base import Context, column_positions, pick
 from dsms.plan.rules.join_search import Cluster, Search, Tree, collect
 from dsms.plan.rules.negation_push_down import is_table
@@ -90,7 +90,7 @@ def shape_of(phys: Phys) -> Shape:
         case lp.Join():
             return ["join", *map(shape_of, phys.children)]
         case _:
-            assert phys.order is not None
+            assert isinstance(phys.order, JoinOrder)
             return ["multi", [*map(shape_of, phys.children)], [*phys.order.order]]
 
 
@@ -134,6 +134,8 @@ class Joins:
     cluster: Cluster = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.options.joins == "adaptive":
+            raise Unfit("it says how it joins")
         found = [child for _, child in inputs(self.phys)]
         self.inputs = {number(child.node): child for child in found}
         if len(self.inputs) < len(found) or self.inputs.keys() != self.figures.keys():
@@ -189,7 +191,7 @@ class Joins:
         below = zip(phys.children, running.children, strict=True)
         more = sum(self._more(a, b) for a, b in below)
         if isinstance(phys.node, lp.MultiJoin):
-            assert phys.order is not None and running.order is not None
+            assert isinstance(phys.order, JoinOrder) and isinstance(running.order, JoinOrder)
             sizes = [self.chooser.build(child)[1] for child in phys.node.inputs]
             more += costs_of(phys.node, sizes).total(running.order.order) - phys.order.cost
         return more
@@ -234,7 +236,7 @@ class Joins:
         found = replace(phys, node=made, children=children, cost=_summed(phys.cost, children))
         if order is None:
             return found
-        assert phys.order is not None
+        assert isinstance(phys.order, JoinOrder)
         return replace(found, order=replace(phys.order, order=tuple(order)))
 
     def _in_their_order(self, made: Phys) -> Phys:

@@ -259,7 +259,9 @@ def describe(node: lp.Node) -> str:
 def _all_equal(node: lp.MultiJoin) -> str:
     """`a.x = b.y = c.z AND ...`"""
     parts = [
-        " = ".join(_inner(e, i.schema) for e, i in zip(same, node.inputs, strict=True))
+        " = ".join(
+            _inner(e, i.schema) for e, i in zip(same, node.inputs, strict=True) if e is not None
+        )
         for same in node.keys
     ]
     if node.residual is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dsms.operators.adaptive_join import AdaptiveJoinOp
 from dsms.operators.base import Operator
 from dsms.operators.build import Builder
 from dsms.operators.expressions import ErrorCounter
@@ -81,6 +82,8 @@ def _kept(operator: Operator, k: int) -> LiveInput:
             return (operator.left, operator.right)[k].rows
         case MultiJoinOp():
             return operator.inputs[k].rows
+        case AdaptiveJoinOp():
+            raise Unfit("its joins find their routes as they go")
         case _:
             raise Unfit("its joins keep their rows otherwise")
 

@@ -243,7 +243,7 @@ def all_stages(pipeline: Pipeline) -> Iterator[Any]:
         yield from all_stages(feed.part.pipeline)
 
 
-def live(pipeline: Pipeline) -> dict[Path, dict[str, float]]:
+def live(pipeline: Pipeline) -> dict[Path, dict[str, Any]]:
     """Live counts per stage, also of parts that others use, too."""
     counts = pipeline.live()
     for feed in feeds_of(pipeline):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -195,8 +195,8 @@ class Pipeline:
             batch = operator.step((batch,), 0 if self.upto is None else self.upto)
         return batch
 
-    def live(self) -> dict[Path, dict[str, float]]:
-        """Live counts per stage, for EXPLAIN ANALYZE."""
+    def live(self) -> dict[Path, dict[str, Any]]:
+        """Live counts per stage, for EXPLAIN ANALYZE; of some operators also a `report`."""
         return {
             s.path: {
                 "rows_in": s.rows_in,
@@ -205,6 +205,7 @@ class Pipeline:
                 "state_rows": s.operator.live(),
                 "bytes": s.operator.nbytes(),
                 "ms": 1000 * s.seconds,
+                **({"report": s.operator.report()} if hasattr(s.operator, "report") else {}),
             }
             for s in self.stages
         }

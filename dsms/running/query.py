@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -213,7 +214,7 @@ class RunningQuery(Registered):
         rows = self.answer() if self.sink.spec.kind == "rstream" else None
         return 0 if rows is None else rows.num_rows
 
-    def live(self) -> dict[Path, dict[str, float]]:
+    def live(self) -> dict[Path, dict[str, Any]]:
         """Live counts per place in the plan; the root's are those of the answer that is kept."""
         counts = live(self.pipeline)
         counts[()].update(state_rows=self.answer_rows(), bytes=self.sink.nbytes())

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -160,7 +160,7 @@ class Registered(ABC):
                 source.push(batch)
 
     @abstractmethod
-    def live(self) -> dict[Path, dict[str, float]]:
+    def live(self) -> dict[Path, dict[str, Any]]:
         """Live counts per place in the plan."""
 
     @abstractmethod

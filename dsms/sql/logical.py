@@ -7,12 +7,12 @@ exp) and the arrival numbers of their parts (`dsms.state.batch`); those are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from dsms.sql.catalog import StreamDef, TableDef
-from dsms.sql.expr import AggCall, Expr
+from dsms.sql.expr import AggCall, Expr, shift
 from dsms.sql.types import Schema
 from dsms.sql.window import Landmark, Latest, Slide, Time, Unbounded, WindowSpec
 
@@ -114,10 +114,11 @@ class Join:
 class MultiJoin:
     """Inner join of three inputs or more, in one operator: the planner makes it of Joins.  `keys`:
     equalities of one expression of each input, over its own schema, all of one type; at least one.
+    None stands for an input that has no part in an equality; together they connect all inputs.
     `residual` over the inputs' columns one after the other, which are the schema."""
 
     inputs: tuple[Node, ...]
-    keys: tuple[tuple[Expr, ...], ...]
+    keys: tuple[tuple[Expr | None, ...], ...]
     residual: Expr | None
     schema: Schema
 
@@ -297,11 +298,21 @@ def as_joins(node: MultiJoin) -> Join:
     """The same as Joins of two, from the first input on."""
     made = node.inputs[0]
     for k, right in enumerate(node.inputs[1:], 1):
-        keys = tuple((same[0], same[k]) for same in node.keys)
+        keys = tuple(pair for same in node.keys for pair in _pairs(node, same, k))
         residual = node.residual if k == len(node.inputs) - 1 else None
         made = Join(made, right, "inner", keys, residual, made.schema + right.schema)
     assert isinstance(made, Join)
     return made
+
+
+def _pairs(node: MultiJoin, same: Sequence[Expr | None], k: int) -> Iterator[tuple[Expr, Expr]]:
+    """The equality of the k-th input with the first of those before it, if both have part in it."""
+    first = 0
+    for child, mine in zip(node.inputs[:k], same, strict=False):
+        if mine is not None and (right := same[k]) is not None:
+            yield shift(mine, first), right
+            return
+        first += len(child.schema)
 
 
 def binary(node: Node) -> Node:

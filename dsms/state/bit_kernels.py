@@ -94,23 +94,19 @@ def _ways(mask):
 
 
 @njit(cache=True, nogil=True)
-def _matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
+def matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
     """Whether the row and the probe have equal attributes, and the row is there for it.
 
     An arrival meets rows that came before it (`tied`: also those of its own instant) and live on.
     A deletion meets those that came before its instant and outlive it, or (`tied`) are deleted in
     it as well."""
-    now = when[r]
-    if sign[r] > 0:
-        there = ends[slot] > now and (ts[slot] < now or (tied and ts[slot] == now))
-    else:
-        there = ts[slot] < now and (ends[slot] > now or (tied and ends[slot] == now and told[slot]))
-    if not there:
-        return False
-    for a in range(words.shape[1]):  # noqa: SIM110
+    for a in range(words.shape[1]):  # first, since most rows that are looked at differ in them
         if given >> a & 1 and words[slot, a] != keys[r, a]:
             return False
-    return True
+    now = when[r]
+    if sign[r] > 0:
+        return ends[slot] > now and (ts[slot] < now or (tied and ts[slot] == now))
+    return ts[slot] < now and (ends[slot] > now or (tied and ends[slot] == now and told[slot]))
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +117,7 @@ def _grown(a):
 
 
 @njit(cache=True, nogil=True)
-def _listed(rows, slots, size, r, slot):
+def listed(rows, slots, size, r, slot):
     if size == len(rows):
         rows, slots = _grown(rows), _grown(slots)
     rows[size] = r
@@ -166,8 +162,8 @@ def probe(
                 for k in range(at, at + table[p, COUNT]):
                     seen[0] += 1
                     slot = order[k]
-                    if _matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
-                        rows, slots = _listed(rows, slots, size, r, slot)
+                    if matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
+                        rows, slots = listed(rows, slots, size, r, slot)
                         size += 1
                 continue
             base = np.int64(0)
@@ -183,8 +179,8 @@ def probe(
                 for k in range(at + starts[bucket], at + starts[bucket + (np.int64(1) << low[p])]):
                     seen[0] += 1
                     slot = order[k]
-                    if _matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
-                        rows, slots = _listed(rows, slots, size, r, slot)
+                    if matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
+                        rows, slots = listed(rows, slots, size, r, slot)
                         size += 1
                 wild = (wild - high[p]) & high[p]
                 if wild == 0:
@@ -195,8 +191,8 @@ def probe(
                 seen[2] += under == bits
                 for slot in range(span[0], span[1]):
                     seen[0] += 1
-                    if _matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
-                        rows, slots = _listed(rows, slots, size, r, slot)
+                    if matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
+                        rows, slots = listed(rows, slots, size, r, slot)
                         size += 1
             else:
                 base = np.int64(0)
@@ -210,8 +206,8 @@ def probe(
                     slot = head[base | wild]
                     while slot >= 0:
                         seen[0] += 1
-                        if _matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
-                            rows, slots = _listed(rows, slots, size, r, slot)
+                        if matches(slot, r, keys, given, when, sign, tied, words, ts, ends, told):
+                            rows, slots = listed(rows, slots, size, r, slot)
                             size += 1
                         slot = link[slot - span[0]]
                     wild = (wild - over) & over

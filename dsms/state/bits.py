@@ -41,12 +41,14 @@ from dsms.state.vec import Vec
 @dataclass(slots=True)
 class IndexedRows:
     """What the index reads of rows, by slot: words of the attributes, int64[n, attributes], ts, the
-    end of life (GONE: matches nothing), and whether a deletion has told it."""
+    end of life (GONE: matches nothing), and whether a deletion has told it.  No slot before `first`
+    is alive."""
 
     words: np.ndarray
     ts: np.ndarray
     ends: np.ndarray
     told: np.ndarray
+    first: int = 0
 
 
 @dataclass(slots=True)
@@ -155,6 +157,13 @@ class BitIndex:
         self._open(len(rows.ts) - open_rows)
         self.file(rows)
 
+    def share(self, given: int) -> float:
+        """The share of all rows that a probe looks at, about."""
+        parts = [(config, rows) for config, rows in self.configs() if rows]
+        parts.append((self.config, self.open_rows))
+        looked = sum(n / 2.0 ** sum(_given(c.bits, given)) for c, n in parts)
+        return looked / max(1, sum(n for _, n in parts))
+
     def parts(self) -> list[Part]:
         """The sealed partitions, oldest first."""
         return [
@@ -216,6 +225,10 @@ class BitIndex:
             else self._sorted(np.concatenate([p.order for p in run]), self.config, rows)
             for run in runs
         ]
+
+
+def _given(bits: Sequence[int], given: int) -> list[int]:
+    return [b for a, b in enumerate(bits) if given >> a & 1]
 
 
 def _spec(config: IndexConfig) -> np.ndarray:

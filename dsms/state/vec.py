@@ -101,10 +101,6 @@ class Matrix(Vec):
     def __post_init__(self) -> None:
         self.data = np.empty((64, self.width), np.int64)
 
-    def reserve(self, extra: int) -> None:
-        need = self.n + extra
-        self.data = grown(self.data, need, None)
-
     def keep(self, index: np.ndarray) -> None:
         kept = self.data[: self.n][index]
         self.n = len(kept)

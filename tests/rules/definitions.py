@@ -47,6 +47,8 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS215", "CREATE STREAM z (a INT) WITH (^description = 5)", "a text", "5"),
     ("DS215", "SELECT 1 WITH (^optimize = 5)", "TRUE or FALSE", "5"),
     ("DS215", "SELECT 1 WITH (^partitions = 0)", "at least 1", "0"),
+    ("DS347", "SELECT 1 WITH (^tuning = hybrid)", "adaptive joins alone", "joins = adaptive"),
+    ("DS347", "SELECT 1 WITH (joins = tree, ^migration = all)", "adaptive joins", "leave it out"),
     (
         "DS223",
         "CREATE STREAM z (a STRING) TIMESTAMP BY ^a",

@@ -62,7 +62,7 @@ def some_ways(seed: int = 0) -> list[Way]:
     forced = {
         '"distinct"': random.choice(("auto", "input-storing", "delta-star", "counting")),
         "negation": random.choice(("auto", "up", "down")),
-        "joins": random.choice(("auto", "tree", "pipeline", "pipeline")),
+        "joins": random.choice(("auto", "tree", "pipeline", "adaptive")),
         "partitions": str(random.choice((1, 3, 50))),
     }
     return [
@@ -76,7 +76,7 @@ def some_ways(seed: int = 0) -> list[Way]:
         ),
         Way("upa", "rows", False),
         Way("direct", "random", True, seed + 1, (("joins", "pipeline"),)),
-        Way("nt", "rows", True, 0, (("joins", "pipeline"),)),
+        Way("nt", "rows", True, 0, (("joins", "adaptive"),)),
         Way("nt", "random", False, seed + 2),
     ]
 

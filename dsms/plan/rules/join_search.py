@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dsms.plan.adaptive_order import connected, patterns_met
 from dsms.plan.exprs import reads, remap, total
 from dsms.plan.identity import leaves
 from dsms.plan.physical import Pattern, Phys
@@ -22,10 +23,14 @@ from dsms.sql.expr import Call, Expr, conjunction, conjuncts, shift
 from dsms.sql.types import BOOL
 
 MANY = 8  # inputs of a MultiJoin, at most
+# whether MultiJoins may be in a tree, or as few Joins beside them as can be: of inputs that are all
+# equal in one expression (offered, forced), or under any equalities, too (any), or alone (adaptive)
+Pipelines = Literal["none", "offered", "any", "forced", "adaptive"]
 
 # for each column of a tree, its place among the columns of all inputs in FROM order
 Columns = tuple[int, ...]
 Score = tuple[int, float]
+Key = Sequence[Expr | None]
 
 
 def score(phys: Phys) -> Score:
@@ -116,13 +121,11 @@ class Tree:
 
 @dataclass(slots=True)
 class Search:
-    """Dynamic programming over sets of inputs (bit sets): the best tree for each connected set.
-
-    pipelines  whether MultiJoins may be in it, or as few Joins beside them as can be"""
+    """Dynamic programming over sets of inputs (bit sets): the best tree for each connected set."""
 
     cluster: Cluster
     ctx: Context
-    pipelines: Literal["none", "offered", "forced"] = "none"
+    pipelines: Pipelines = "none"
     classes: list[list[Expr]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -150,12 +153,13 @@ class Search:
     def whole(self, node: lp.Node) -> lp.Node:
         """One MultiJoin of all inputs instead of `node`, if it costs less, or has to be taken."""
         parts = [1 << i for i in range(len(self.cluster.inputs))]
-        return self._instead(node, self.pipelined(parts, self.singles()))
+        found = self._multi(parts, self.singles())
+        return self._instead(node, min(found, key=self._rank, default=None))
 
     def _instead(self, node: lp.Node, tree: Tree | None) -> lp.Node:
         if tree is None:
             return node
-        if self.pipelines == "forced":
+        if self.pipelines in ("forced", "adaptive"):
             taken = _count(tree.node, lp.MultiJoin) > _count(node, lp.MultiJoin)
         else:
             taken = tree.score < nearly(score(self.ctx.build(node)))
@@ -164,8 +168,10 @@ class Search:
         return pick(tree.node, shown, node.schema) if taken else node
 
     def pipelinable(self) -> bool:
-        """Whether an equality holds for three inputs or more."""
-        return any(len(same) > 2 for same in self.classes)
+        """Whether an equality holds for three inputs or more, or there are as many equalities as a
+        cycle has."""
+        few = {"any": 2, "adaptive": 1}.get(self.pipelines, MANY**2)
+        return any(len(same) > 2 for same in self.classes) or len(self.classes) > few
 
     def singles(self) -> dict[int, Tree]:
         """A tree of each input."""
@@ -197,13 +203,14 @@ class Search:
             return None
         options = [self.joined(a, b, trees) for a, b in connected or pairs]
         if self.pipelines != "none":
-            parted = (self.pipelined(parts, trees) for parts in self._partings(members, trees))
-            options += [tree for tree in parted if tree is not None]
+            for parts in self._partings(members, trees):
+                options += self._multi(parts, trees)
         return min(options, key=self._rank, default=None)
 
     def _rank(self, tree: Tree) -> tuple[int, int, float]:
         tables, cost = tree.score
-        joins = _count(tree.node, lp.Join) if self.pipelines == "forced" else 0
+        forced = self.pipelines in ("forced", "adaptive")
+        joins = _count(tree.node, lp.Join) if forced else 0
         return tables, joins, cost
 
     def _partings(self, members: int, trees: dict[int, Tree]) -> Iterator[list[int]]:
@@ -217,33 +224,66 @@ class Search:
             if not self.ctx.ordered or _run(kept):
                 yield sorted([kept, *rest], key=lambda part: part & -part)
 
-    def pipelined(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
-        """The parts in one MultiJoin, if an equality holds for all of them; tables change, and are
-        joined beside it."""
+    def _multi(self, parts: list[int], trees: dict[int, Tree]) -> list[Tree]:
+        """The parts in one MultiJoin; tables change, and are joined beside it."""
         if not 3 <= len(parts) <= MANY or any(is_table(trees[p].node) for p in parts):
-            return None
+            return []
         if not self.ctx.ordered:  # as in FROM, so that equal ones look equal
             parts = sorted(parts, key=lambda part: min(leaves(trees[part].node)))
-        keys, others = [], self._spanning(parts)
+        made = [] if self.pipelines == "adaptive" else [self._pipelined(parts, trees)]
+        if self.pipelines in ("any", "adaptive"):
+            made.append(self._adaptive(parts, trees))
+        return [tree for tree in made if tree is not None]
+
+    def pipelined(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
+        """The parts in one MultiJoin, if an equality holds for all of them."""
+        return next(iter(self._multi(parts, trees)), None)
+
+    def _pipelined(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
+        keys, others = list[Key](), self._spanning(parts)
         for same in self.classes:
             found = [(p, e) for p in parts for e in self._among(same, p)[:1]]
             if len(found) == len(parts):
                 keys.append([e for _, e in found])
             elif len(found) > 1:
                 others += [Call("eq", (found[0][1], e), BOOL) for _, e in found[1:]]
-        if not keys:
+        return self._scored(*self._at_once(parts, trees, keys, others)) if keys else None
+
+    def _adaptive(self, parts: list[int], trees: dict[int, Tree]) -> Tree | None:
+        """... if equalities connect all of them; if it is a matter of cost, only with more than two
+        access patterns."""
+        keys = list[Key]()
+        for same in self.classes:
+            found = [next(iter(self._among(same, p)), None) for p in parts]
+            if len(parts) - found.count(None) > 1:
+                keys.append(found)
+        asked = self.pipelines == "adaptive"
+        if not keys or not (asked or any(None in key for key in keys)):
             return None
+        join, columns = self._at_once(parts, trees, keys, self._spanning(parts))
+        fits = connected(join) and (asked or patterns_met(join) > 2)
+        return self._scored(join, columns) if fits else None
+
+    def _scored(self, node: lp.Node, columns: Columns) -> Tree:
+        return Tree(node, columns, score(self.ctx.build(node)))
+
+    def _at_once(
+        self, parts: list[int], trees: dict[int, Tree], keys: list[Key], others: list[Expr]
+    ) -> tuple[lp.MultiJoin, Columns]:
         inputs = tuple(trees[p].node for p in parts)
         columns = tuple(c for p in parts for c in trees[p].columns)
         to = {c: i for i, c in enumerate(columns)}
         inner = [{c: i for i, c in enumerate(trees[p].columns)} for p in parts]
         node = lp.MultiJoin(
             inputs,
-            tuple(tuple(remap(e, at) for e, at in zip(key, inner, strict=True)) for key in keys),
+            tuple(
+                tuple(None if e is None else remap(e, at) for e, at in zip(key, inner, strict=True))
+                for key in keys
+            ),
             conjunction([remap(p, to) for p in others]),
             tuple(f for i in inputs for f in i.schema),
         )
-        return Tree(node, columns, score(self.ctx.build(node)))
+        return node, columns
 
     def _connectable(self, members: int) -> bool:
         """Whether the members hang on other inputs by some condition, so that a cross product can

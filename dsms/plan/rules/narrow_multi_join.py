@@ -18,16 +18,17 @@ def narrow_multi_join(node: lp.Node, ctx: Context) -> lp.Node:
         return node
     join, first, dropped = node.child, 0, False
     above = reads(node.exprs) | reads([] if join.residual is None else [join.residual])
-    inputs, keys, moves = list[lp.Node](), list[list[Expr]](), dict[int, int]()
+    inputs, keys, moves = list[lp.Node](), list[list[Expr | None]](), dict[int, int]()
     for k, child in enumerate(join.inputs):
         mine = [same[k] for same in join.keys]
-        needed = {i - first for i in above if first <= i < first + len(child.schema)} | reads(mine)
+        needed = {i - first for i in above if first <= i < first + len(child.schema)}
+        needed |= reads([e for e in mine if e is not None])
         dropped = dropped or narrows(child, needed)
         slim, to = narrow(child, needed)
         start = sum(len(made.schema) for made in inputs)
         moves |= {first + old: start + new for old, new in to.items()}
         inputs.append(slim)
-        keys.append([remap(e, to) for e in mine])
+        keys.append([None if e is None else remap(e, to) for e in mine])
         first += len(child.schema)
     if not dropped:
         return node

@@ -45,7 +45,19 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",),
         "word",
         "joins of two by two, or of many windows at once",
-        ("auto", "tree", "pipeline"),
+        ("auto", "tree", "pipeline", "adaptive"),
+    ),
+    "migration": OptionSpec(
+        ("query",),
+        "word",
+        "which rows of an adaptive join are put under a new index",
+        ("nothing", "all", "partial"),
+    ),
+    "tuning": OptionSpec(
+        ("query",),
+        "word",
+        "when the indices of an adaptive join are looked at again",
+        ("hybrid", "continuous", "periodic", "triggered"),
     ),
     "replan": OptionSpec(
         ("query",), "word", "whether its plan changes with the data", ("auto", "never")
@@ -79,6 +91,8 @@ OPTIONS: dict[str, OptionSpec] = {
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 
+ADAPTIVE = ("migration", "tuning")
+
 
 def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Option], ...]:
     """The options by their known names with checked values; DS214, DS215.  `on`: stream, ..."""
@@ -90,6 +104,10 @@ def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Op
             hint = suggest(name, known, f"options of a {on}") or f"a {on} takes no options"
             raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
         out[name] = _value(name, OPTIONS[name], option)
+    for option in options:
+        if option.name.text.casefold() in ADAPTIVE and out.get("joins") != "adaptive":
+            message = f"`{option.name.text}` is of adaptive joins alone"
+            raise error("DS347", message, option.name, "add joins = adaptive, or leave it out")
     return tuple(out.items())
 
 
