@@ -202,6 +202,11 @@ def test_joins_of_many_windows_in_all_forms(tmp_path: Path) -> None:
 
 
 @SLOW
+def test_adaptive_joins_in_all_forms(tmp_path: Path) -> None:
+    assert command.main(["amri", "--toy", "--report", str(tmp_path)]) == 0
+
+
+@SLOW
 def test_synopses_of_004_agree_with_each_other_and_with_the_values() -> None:
     section = synopses.section(Options("toy"))
     titles = [p.title for p in section.parts if isinstance(p, Table)]

@@ -38,6 +38,7 @@ NAMES = (
     "windows",
     "collective",
     "multijoin",
+    "amri",
     "archive",
     "durability",
     "frames",
