@@ -36,26 +36,19 @@ from dsms.state.live import LiveInput
 class JoinInput:
     """An input of joins at work.
 
-    path  its place in the plan;  phys  its part of it
-    stage what gives its rows;  rows  what the join keeps of it"""
+    path    its place in the plan;  phys: its part of it;  number: see `dsms.plan.rejoin`
+    stage   what gives its rows;  rows: what the join keeps of it"""
 
     path: Path
     phys: Phys
+    number: int
     stage: Stage
     rows: LiveInput
 
-    @property
-    def number(self) -> int:
-        return number(self.phys.node)
-
-    def living(self, clock: int, most: int | None = None) -> np.ndarray:
-        """Slots of the rows alive behind that instant, oldest first; evenly some of them, if they
-        are more than `most`."""
+    def living(self, clock: int) -> np.ndarray:
+        """Slots of the rows alive behind that instant, oldest first."""
         store = self.rows.store
-        slots = np.flatnonzero(store.alive.view & (store.exp.view > clock))
-        if most is None or len(slots) <= most:
-            return slots
-        return slots[np.linspace(0, len(slots) - 1, most).astype(np.int64)]
+        return np.flatnonzero(store.alive.view & (store.exp.view > clock))
 
     def batch(self, clock: int) -> Batch:
         """Those rows."""
@@ -72,7 +65,8 @@ def inputs_at(query: RunningQuery, path: Path) -> list[JoinInput]:
         at = (*path, *below)
         if at not in stages or at[:-1] not in stages:
             raise Unfit("other queries share its joins")
-        found.append(JoinInput(at, phys, stages[at], _kept(stages[at[:-1]].operator, at[-1])))
+        kept = _kept(stages[at[:-1]].operator, at[-1])
+        found.append(JoinInput(at, phys, number(phys.node), stages[at], kept))
     return found
 
 

@@ -82,10 +82,17 @@ def _near(a: float, b: float) -> bool:
 
 def figures(one: JoinInput, columns: Iterable[int], rows: int, micros: int, clock: int) -> Figures:
     """Of an input, of which so many rows came in the last so many µs up to the clock."""
-    slots = one.living(clock, SAMPLE)
-    store = one.rows.store
+    alive, store = one.living(clock), one.rows.store
+    slots = evenly(alive, SAMPLE)
     values = {k: _values(store.cols[k].gather(slots)) for k in columns}
-    return Figures(rows * SECOND / max(1, micros), float(len(one.living(clock))), values)
+    return Figures(rows * SECOND / max(1, micros), float(len(alive)), values)
+
+
+def evenly(slots: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them."""
+    if len(slots) <= most:
+        return slots
+    return slots[np.linspace(0, len(slots) - 1, most).astype(np.int64)]
 
 
 def _values(column: Any) -> float:
