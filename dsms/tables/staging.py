@@ -11,7 +11,7 @@ was ever there.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,6 @@ from dsms.tables.index import AsOfIndex
 from dsms.tables.keys import KeyCodes, Keys, KeyStage
 
 STAGED = 1 << 15  # rows that are made ready in one go
-MOVED = 1 << 17  # numbers that are copied in one go
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +83,8 @@ def _pieces(
 ) -> Generator[None, None, None]:
     count, first = len(staged.new), table._version.n
     for vec in (table._version, table._born, table._ended):
-        yield from _room(vec, count)
+        vec.reserve(count)
+        yield
     for start in range(0, count, STAGED):
         rows = slice(start, min(count, start + STAGED))
         places = slice(first + rows.start, first + rows.stop)
@@ -108,9 +108,3 @@ def _pieces(
         return [table._columns[i].gather(staged.gone[start:stop]) for i in table.definition.key]
 
     staged.keys = yield from table._keys.staging(codes, staged.new, leaving)
-
-
-def _room(vec: Vec, count: int) -> Iterator[None]:
-    """`Vec.reserve`, which copies short arrays only."""
-    vec.reserve(count)
-    yield
