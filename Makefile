@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer and, the first time, a network: everything else goes into .venv.
 #   make demo    a control room over real flights, in a minute (the first time three); DEMO="--keep DIR" keeps its data
 #   make network forty queries over two links of a network, beside each other
-#   make test    the tests, in ten to fifteen minutes; make test-all: with the slow ones and all random examples
+#   make test    the tests, in some minutes; make test-all: with the slow ones and all random examples
 #   make lint    ruff and mypy      make bench  the benchmarks, into bench-report/
 #   make docs    the documentation as a site, into site/
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -62,23 +62,24 @@ def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
             parent = item.nodeid.partition("::")[0]
             cases[parent, item.originalname].append(item)
     for some in cases.values():
-        yield from _left_out(some)
+        every = max(mark.args[0] for mark in some[0].iter_markers("thinned"))
+        shown = kept([item.callspec.indices for item in some], every)
+        yield from (item for item, stays in zip(some, shown, strict=True) if not stays)
 
 
-def _left_out(items: list[pytest.Function]) -> Iterator[pytest.Function]:
-    every = max(mark.args[0] for mark in items[0].iter_markers("thinned"))
-    places = [item.callspec.indices for item in items]
+def kept(places: Sequence[Mapping[str, int]], every: int = 1) -> list[bool]:
+    """Which cases of a product `thinned` keeps; of each is said where its parameters stand among
+    their values."""
     values = {name: sorted({place[name] for place in places}) for name in sorted(places[0])}
     *names, longest = sorted(values, key=lambda name: len(values[name]))
-    met = 0
-    for item, place in zip(items, places, strict=True):
-        at, stride = values[longest].index(place[longest]), 1
-        kept = True
+    out, met = [], 0
+    for place in places:
+        at, stride, stays = values[longest].index(place[longest]), 1, True
         for name in names:  # each turns when those before it have come round, if there is time
             size = len(values[name])
             stride = stride if stride * size <= len(values[longest]) else 1
-            kept = kept and place[name] == values[name][at // stride % size]
+            stays = stays and place[name] == values[name][at // stride % size]
             stride *= size
-        met += kept
-        if not kept or (met - 1) % every:
-            yield item
+        met += stays
+        out.append(stays and (met - 1) % every == 0)
+    return out

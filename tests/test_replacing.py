@@ -20,7 +20,6 @@ from dsms.running import inheriting, net_change, pipeline
 from tests.cancelling import told
 from tests.changing_world import QUERIES, Reading, World, canons_of, come, engine
 from tests.effort import examples
-from tests.oracle.values import canons
 
 S = 1_000_000
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=4)
@@ -464,44 +463,3 @@ def test_many_groups_are_built_anew_if_that_misses_nothing(
     come(db, 0, 20)
     assert replaced(db, f"{query} HAVING COUNT(*) > 0").warnings == ()
     assert status(db)["live_rows"] == 9 and len(db.runtime.dispatch.parts) == parts
-
-
-# ---------------------------------------------------------------- queries over queries
-
-
-def test_one_whose_answer_others_read_stays() -> None:
-    db = engine(GROUPED)
-    db.execute("CREATE QUERY r AS SELECT k FROM q WHERE n > 1")
-    come(db, 0, 6)
-    for text, code in (
-        (f"CREATE OR REPLACE QUERY q AS {SUMS}", "DS438"),
-        ("CREATE OR REPLACE QUERY r AS SELECT k FROM r", "DS438"),
-        ("PAUSE QUERY q", "DS431"),
-        ("ALTER QUERY q RENAME TO z", "DS433"),
-    ):
-        with pytest.raises(DsmsError, match=code):
-            db.execute(text)
-    assert replaced(db, GROUPED) == Done("query q is as it was")
-    db.execute("ALTER QUERY q SET (result_log = 9)")
-
-
-def test_one_that_reads_others_is_changed(tmp_path: Path) -> None:
-    db = engine(GROUPED, folder=str(tmp_path / "db"))
-    db.execute("CREATE QUERY r AS SELECT k, n FROM q WHERE n > 1")
-    come(db, 0, 6)
-    db.execute("PAUSE QUERY r")
-    come(db, 6, 4)
-    with pytest.raises(DsmsError, match="DS405"):
-        db.execute("DROP QUERY q")
-    db.execute("RESUME QUERY r; ALTER QUERY r RENAME TO z")
-    come(db, 10, 1)
-    db.execute("CREATE OR REPLACE QUERY z AS SELECT k + 1 AS k, n FROM q WHERE n > 1")
-    come(db, 11, 1)
-    for again in (False, True):
-        if again:
-            db.close()
-            db = Engine(str(tmp_path / "db"))
-        reading = Reading(db.subscribe("z", 0), seq=0)
-        reading.take()
-        assert reading.view == Counter([canons((1, 2)), canons((2, 2))])
-    db.execute("DROP QUERY z; DROP QUERY q")
