@@ -318,6 +318,7 @@ def test_a_column_added_later_is_null_in_older_rows(spark, tmp_path: Path) -> No
     assert caught.value.code == "DS956"
 
 
+@SLOW
 def test_a_column_with_a_default_has_it_in_older_rows(spark, tmp_path: Path) -> None:
     archive = made(tmp_path / "a", layout(strategy="no rebuild"))
     land(archive, 0, 10, span=10**15)

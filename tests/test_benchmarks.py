@@ -225,6 +225,7 @@ def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     assert "there are thesis" in capsys.readouterr().err
 
 
+@SLOW
 def test_small_frames() -> None:
     section = frames.section(Options("toy"))
     (table,) = (p for p in section.parts if isinstance(p, Table))

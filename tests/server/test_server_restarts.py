@@ -107,6 +107,7 @@ def test_the_live_view_goes_on_where_it_stopped(process, terminal):
     terminal.expect("dsms>")
 
 
+@SLOW
 def test_watch_goes_on(process, terminal):
     ingest(process.port, 1, 2)
     terminal.type("SELECT COUNT(*) AS rows_now FROM s [RANGE 1 DAY];\r")
