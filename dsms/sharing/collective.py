@@ -102,9 +102,9 @@ def _pays(group: Asking, bundle: Bundle, due: Sequence[Due[Request]]) -> bool:
     search = bundle.column.searches.get(bundle.call)
     groups = bundle.column.synopsis.groups
     answers = sum(map(len, bundle.spans.values()))
-    if search is None:
-        return Search().pays(groups, len(bundle.spans), answers)
-    return search.pays(groups, len(bundle.spans), answers)
+    slide = min(due[i][0].request.slide.every for i in bundle.places)
+    subs = len(bundle.spans) * max(1, slide // group.feed.span)
+    return (search or Search()).pays(groups, len(bundle.spans), answers, subs)
 
 
 def _ready(group: Asking, bundle: Bundle) -> bool:

@@ -20,7 +20,7 @@ from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.extreme_index import ExtremeIndex
 
 # nanoseconds, about, on the machine where the benchmark `collective` was run first
-EACH = 130.0  # a group that is looked at for an answer
+EACH = 70.0  # a group that is looked at for an answer
 STEP = 8.0  # a level of a group that occurs in a sub-window
 COMPARED = 0.4  # a group's stamp
 PROBED = 150.0  # a group that is found
@@ -72,7 +72,7 @@ def passing(call: AggCall, value: np.ndarray, least: float) -> np.ndarray:
 @dataclass(slots=True)
 class Search:
     """index  None before it is asked;  found: groups that it found last
-    came   groups that occurred in sub-windows since it was asked before
+    came   groups that occurred in the last sub-window
     rests  so many times it is not asked"""
 
     index: CollectiveIndex | ExtremeIndex | None = None
@@ -82,7 +82,7 @@ class Search:
 
     def bring(self, column: Indexed, call: AggCall, upto: int) -> None:
         """Take in the sub-windows before `upto`."""
-        index, self.came = self.index, 0
+        index = self.index
         assert index is not None
         index.grow(column.synopsis.groups)
         for number, group, state in over(column, index.next, upto):
@@ -93,7 +93,7 @@ class Search:
                 continue
             there = np.flatnonzero(value > -np.inf if extreme(call) else value)
             group, value = group[there], value[there]
-            self.came += len(group)
+            self.came = len(group)
             if isinstance(index, ExtremeIndex):
                 index.update(number, group, value)
             else:
@@ -103,14 +103,16 @@ class Search:
         """So many groups were found."""
         self.found = found
 
-    def pays(self, groups: int, windows: int, answers: int) -> bool:
+    def pays(self, groups: int, windows: int, answers: int, subs: int) -> bool:
         """Whether it costs less than to look at all groups, for so many answers over so many
-        windows, as far as is known from the last time."""
+        windows, after so many sub-windows, as far as is known from the last time."""
         if self.rests:
             self.rests -= 1
             return False
         levels = 8 if self.index is None else self.index.levels
-        cost = self.came * levels * STEP + windows * (groups * COMPARED + self.found * PROBED)
+        cost = self.came * subs * levels * STEP + windows * (
+            groups * COMPARED + self.found * PROBED
+        )
         if cost + answers * ANSWER < answers * groups * EACH:
             return True
         self.rests = RESTS if self.index is not None else 0

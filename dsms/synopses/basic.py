@@ -93,9 +93,9 @@ class Basic:
         high = np.maximum(low, np.clip(high, self.first, self.next))
         starts, place = self.starts.view, np.full(self.groups, EMPTY, np.int32)
         place[group] = np.arange(len(group), dtype=np.int32)
-        spans = zip(starts[low - self.first], starts[high - self.first], strict=True)
+        spans = zip(starts[low - self.first], starts[high - self.first], high - low, strict=True)
         return self.algebra.concat(
-            [self.tape.merge_some(int(a), int(b), place, len(group)) for a, b in spans]
+            [self.tape.merge_some(int(a), int(b), place, len(group), int(n)) for a, b, n in spans]
         )
 
     def cells_of(self, number: int) -> tuple[np.ndarray, State]:

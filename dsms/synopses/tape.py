@@ -152,20 +152,11 @@ class Tape:
         low, high = low - first.origin, high - first.origin
         return self.algebra.merge(first.state, first.group, low, high, base, cells)
 
-    def merge_some(self, low: int, high: int, place: np.ndarray, cells: int) -> State:
-        """Of the cells from one address to another those of groups with place[group] >= 0, together
-        in the cells place[group]."""
-        states, groups = [], []
-        for block, start, stop in self._runs(low, high):
-            at = place[block.group[start:stop]]
-            there = np.flatnonzero(at >= 0)
-            states.append(self.algebra.take(block.state, there + start))
-            groups.append(at[there].astype(np.int64))
-        if not states:
-            return self.algebra.empty(cells)
-        group, zero = np.concatenate(groups), np.zeros(1, np.int64)
-        end = np.array([len(group)])
-        return self.algebra.merge(self.algebra.concat(states), group, zero, end, zero, cells)
+    def merge_some(self, low: int, high: int, place: np.ndarray, cells: int, runs: int) -> State:
+        """Of the cells from one address to another, those of `runs` sub-windows, the ones of groups
+        with place[group] >= 0, together in the cells place[group]."""
+        parts = [(b.state, b.group, start, stop) for b, start, stop in self._runs(low, high)]
+        return self.algebra.merge_placed(parts, place, cells, max(1, runs))
 
     def cells(self, low: int, high: int) -> tuple[np.ndarray, State]:
         """The cells from one address to another, and their groups."""

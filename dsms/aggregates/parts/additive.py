@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from dsms.aggregates.parts import limbs
-from dsms.aggregates.parts.fold import Folds
+from dsms.aggregates.parts.fold import Folds, Part
 from dsms.aggregates.parts.limbs import settle_all
 
 ODD = 3  # columns of NaN, +inf, -inf
@@ -77,6 +77,15 @@ def _merge(words, group, low, high, base, out):
         for i in range(low[r], high[r]):
             t = base[r] + group[i]
             for j in range(width):
+                out[t, j] += words[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _merge_placed(words, group, start, stop, place, out):
+    for i in range(start, stop):
+        t = place[group[i]]
+        if t >= 0:
+            for j in range(words.shape[1]):
                 out[t, j] += words[i, j]
 
 
@@ -238,6 +247,20 @@ class Additive(Folds):
         out = np.zeros((cells, state.words.shape[1]), np.int64)
         _merge(state.words, group, low, high, base, out)
         return Numbers(out, state.layout, state.added * most)
+
+    def merge_placed(
+        self, parts: Sequence[Part], place: np.ndarray, cells: int, runs: int
+    ) -> Numbers:
+        if not parts:
+            return self.empty(cells)
+        states = self._alike(*(state for state, *_ in parts))
+        added = max(s.added for s in states)
+        if added * runs >= limbs.CARRY_EVERY:
+            states, added = [carried(s) for s in states], 1
+        out = np.zeros((cells, self.layout.width), np.int64)
+        for state, (_, group, start, stop) in zip(states, parts, strict=True):
+            _merge_placed(state.words, group, start, stop, place, out)
+        return Numbers(out, self.layout, added * runs)
 
     def chain(self, state: Numbers, prev: np.ndarray, prev_older: bool) -> Numbers:
         state = carried(state) if state.added * len(prev) >= limbs.CARRY_EVERY else state

@@ -89,6 +89,10 @@ def chained(algebra: Algebra, state: State, prev: np.ndarray, prev_older: bool) 
     return algebra.take(algebra.concat(done), back)
 
 
+# a column of cells, the group of each, and those from the first to before the second place
+Part = tuple[State, np.ndarray, int, int]
+
+
 class Folds(Algebra):
     """An algebra with verbs over many cells; the class of all algebras of this room that have
     kernels for them."""
@@ -122,6 +126,21 @@ class Folds(Algebra):
         cells."""
         index = ranges(low, high)
         return gathered(self, state, index, np.repeat(base, high - low) + group[index], cells)
+
+    def merge_placed(
+        self, parts: Sequence[Part], place: np.ndarray, cells: int, runs: int
+    ) -> State:
+        """Of the cells of several columns those of groups with place[group] >= 0, the older first,
+        together in the cells place[group].  No group occurs more than `runs` times."""
+        states, groups = [self.empty(0)], [np.zeros(0, np.int64)]
+        for state, group, start, stop in parts:
+            at = place[group[start:stop]]
+            there = np.flatnonzero(at >= 0)
+            states.append(self.take(state, there + start))
+            groups.append(at[there].astype(np.int64))
+        found, zero = np.concatenate(groups), np.zeros(1, np.int64)
+        end = np.array([len(found)])
+        return self.merge(self.concat(states), found, zero, end, zero, cells)
 
     def chain(self, state: State, prev: np.ndarray, prev_older: bool) -> State:
         """Out cell i is the union of cell i and out cell prev[i] < i (-1: none), which is older (or
