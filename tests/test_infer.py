@@ -57,6 +57,10 @@ TABLES = [
     ("n,v\n1,NA\n2,3\n", "n INT, v INT", None),
     ("n,v\n1,NA\n2,x\n", "n INT, v STRING", None),
     ("1,2018-03-24,x\n2,2018-03-25,y\n", "c1 INT, c2 TIMESTAMP, c3 STRING", "c2"),
+    ("_id,__v\n1,x\n", "_id INT, __v STRING", None),
+    (",a,b\n0,x,2\n1,y,3\n", "column0 INT, a STRING, b INT", None),
+    ("a;b;\n1;x;\n2;y;\n", "a INT, b STRING", None),  # a delimiter behind the last value
+    ("date,time,n\n2018-03-24,17:15,1\n,,2\n", "t TIMESTAMP, n INT", None),
 ]
 
 
@@ -124,6 +128,25 @@ def test_columns_of_other_forms(inferred) -> None:
     assert shown(found) == "at TIMESTAMP, d DECIMAL(8, 2), ts TIMESTAMP"
     assert (found.time, found.options.unit) == ("ts", "s")
     assert inferred("a.parquet", data, time="at").time == "at"
+
+
+def test_what_no_row_could_be_is_left_out_or_refused(inferred) -> None:
+    rows = '{"a": 1, "b": 1, "c": true, "t": "x"}\n{"a": "x", "b": 2.5, "c": 1, "t": "y"}\n'
+    found = inferred("a.jsonl", rows)
+    assert shown(found) == "b FLOAT, t STRING"
+    assert "left out: a, which holds values of several kinds" in found.notes
+    with pytest.raises(UsageError, match=r"DS532.*2 columns called A: A, a"):
+        inferred("a.csv", "A,a\n1,2\n")
+    assert shown(inferred("a.csv", "A,a\n1,2\n", {"x": "A"})) == "x INT, a INT"
+
+
+def test_a_time_made_of_a_day_and_a_time_with_gaps_may_be_had(inferred) -> None:
+    text = "date,time,n\n2018-03-24,17:15,1\n,,2\n"
+    assert inferred("a.csv", text).time is None
+    found = inferred("a.csv", text, time="t")
+    assert (found.time, found.renamed) == ("t", {"t": "date+time"})
+    with pytest.raises(UsageError, match="DS533"):
+        inferred("a.csv", text, time="u")
 
 
 def test_what_the_user_says_holds(inferred) -> None:

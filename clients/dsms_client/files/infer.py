@@ -22,7 +22,14 @@ from dsms_client.files import times
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.infertime import choose_time, joined_day, slack_for
 from dsms_client.files.options import NULLS, Options
-from dsms_client.files.pieces import NO_TEXT, parts_of, plain_name, texts_of, there
+from dsms_client.files.pieces import (
+    NO_TEXT,
+    parts_of,
+    plain_name,
+    several,
+    texts_of,
+    there,
+)
 from dsms_client.files.sample import Sample, sample_of
 from dsms_client.files.source import ENCODINGS, FileSource
 from dsms_client.files.text import convert
@@ -104,13 +111,16 @@ def infer(
         raise _no_rows(source, sample)
     options, said = _with_missing(sample, options)
     notes += [*said, *_rejected(sample)]
+    notes += _without_names(sample, renamed or {})
     sample.texts = _made(sample.texts, renamed or {})
     known = {_in(sample.texts, column): name for name, column in (renamed or {}).items()}
     plain = [known.get(n) or _spelled(n) for n in sample.texts]
     names = dict(zip(sample.texts, unique(plain), strict=True))
+    _check_names(names)
     mapped = {names[n]: n for n in names if _needs_map(names[n], n)}
     types = {n: sample.types.get(n) or _type(n, sample.texts[n], options) for n in sample.texts}
-    joined = joined_day(sample.texts, types) if time is None and not renamed else None
+    named = time is not None and time.casefold() in map(str.casefold, (*names, *names.values()))
+    joined = joined_day(sample.texts, types) if not named and not renamed else None
     if joined is not None:
         day, clock, texts = joined
         name = unique([*names.values(), "t"])[-1]
@@ -141,6 +151,30 @@ def infer(
         (*notes, *said),
         _first_rows(sample),
     )
+
+
+def _without_names(sample: Sample, renamed: dict[str, str]) -> list[str]:
+    """Columns without a name or a value, as one stands behind a last delimiter, are none."""
+    wanted = {part for whole in renamed.values() for part in parts_of(whole, list(sample.texts))}
+    found = [
+        name
+        for name, column in sample.texts.items()
+        if re.fullmatch(r"column\d+_*", name) and name not in wanted
+        if sample.guessed and column.null_count == len(column)
+    ]
+    if len(found) == len(sample.texts):
+        return []
+    for name in found:
+        del sample.texts[name]
+    return [f"left out: {name}, which has no values" for name in found]
+
+
+def _check_names(names: dict[str, str]) -> None:
+    """Raises DS532 for two that are one in another case."""
+    for name in names.values():
+        alike = [n for n, other in names.items() if other.casefold() == name.casefold()]
+        if len(alike) > 1:
+            raise several(name, alike)
 
 
 def _made(texts: dict[str, pa.Array], renamed: dict[str, str]) -> dict[str, pa.Array]:

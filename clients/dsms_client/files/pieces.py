@@ -146,11 +146,12 @@ def _the_one(wanted: str, header: Sequence[str]) -> str | None:
     if not found:
         found = [h for h in header if plain_name(h) == folded]
     if len(found) > 1:
-        raise _several(wanted, found)
+        raise several(wanted, found)
     return found[0] if found else None
 
 
-def _several(wanted: str, found: Sequence[str]) -> UsageError:
+def several(wanted: str, found: Sequence[str]) -> UsageError:
+    """DS532: nothing says which one is meant."""
     what = f"the file has {len(found)} columns called {wanted}: {', '.join(found)}"
     return UsageError("DS532", what, hint="give each a name of its own in the file")
 
@@ -159,7 +160,7 @@ def check_apart(names: Sequence[str]) -> None:
     """Raises DS532 for columns of one name, which nothing tells apart."""
     for name in names:
         if names.count(name) > 1:
-            raise _several(name, [n for n in names if n == name])
+            raise several(name, [n for n in names if n == name])
 
 
 def plain_name(name: str) -> str:

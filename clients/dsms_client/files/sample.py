@@ -92,8 +92,8 @@ def _texts(
     source: FileSource, names: Sequence[str], options: Options, rows: int
 ) -> tuple[dict[str, pa.Array], list[Reject]]:
     """All columns as text, and the lines that are no rows."""
-    columns = [(name, "STRING") for name in names]
-    _, pieces = read(source, columns, {name: name for name in names}, options)
+    places = {f"c{i}": name for i, name in enumerate(names)}  # names may differ in case alone
+    _, pieces = read(source, [(place, "STRING") for place in places], places, options)
     found, rejects = [], []
     for piece in pieces:
         found.append(piece.batch)
@@ -101,7 +101,7 @@ def _texts(
     if not sum(batch.num_rows for batch in found):
         return {}, rejects
     table = pa.Table.from_batches(found).slice(0, rows).combine_chunks()
-    return {name: one_array(table.column(name)) for name in names}, rejects
+    return {n: one_array(table.column(place)) for place, n in places.items()}, rejects
 
 
 def _json(source: FileSource, head: bytes, rows: int) -> Sample:
@@ -132,15 +132,12 @@ def _json(source: FileSource, head: bytes, rows: int) -> Sample:
         if any(isinstance(value, list | dict) for value in there):
             sample.left_out[name] = "which holds lists"
             continue
-        if there and not any(isinstance(v, _Number | bool) for v in there):
-            kind = None if all(isinstance(v, str) for v in there) else "STRING"
-            if kind is None and _are_numbers(there):
-                sample.types[name] = "STRING"  # numbers that are written as text
-        elif (
-            len({isinstance(v, bool) for v in there} | {isinstance(v, _Number) for v in there}) > 2
-        ):
+        kinds = {type(v) for v in there}
+        if len(kinds) > 1:
             sample.left_out[name] = "which holds values of several kinds"
             continue
+        if kinds == {str} and _are_numbers(there):
+            sample.types[name] = "STRING"  # numbers that are written as text
         sample.texts[name] = pa.array([_text(value) for value in values], pa.string())
     return sample
 
