@@ -156,6 +156,7 @@ def shaken(pick: Random, ring: Ring, now: int) -> int | None:
         case 4:
             now += pick.randint(0, 60)
             ring.move(now)
+            now += 1  # rows to come are younger than what is complete
         case 5:
             ring.let_go(now - pick.randint(0, 80))
         case _:
