@@ -11,6 +11,7 @@ import pytest
 
 from dsms.commands import change, staged
 from dsms.engine import Engine
+from dsms.settings import Settings
 from dsms.storage import blobs
 from dsms.tables import conflicts, keys, matching, staging
 
@@ -49,9 +50,14 @@ def few() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-def opened(folder: str | None = None, table: str = "keys", **kwargs: Any) -> Engine:
+def opened(
+    folder: str | None = None,
+    table: str = "keys",
+    settings: Settings | None = None,
+    disk: Any = None,
+) -> Engine:
     """An engine with rows in a stream, a table, and queries that read both."""
-    db = Engine(folder, **kwargs)
+    db = Engine(folder, settings, disk)
     if db.runtime.tables:
         return db
     db.execute(

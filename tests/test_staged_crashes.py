@@ -43,7 +43,7 @@ class Life:
         self.db: Engine | None = None
 
     def open(self) -> Engine:
-        self.db = opened(str(self.folder), settings=self.settings, files=self.files)
+        self.db = opened(str(self.folder), settings=self.settings, disk=self.files)
         return self.db
 
     def go_on(self) -> None:
