@@ -12,7 +12,7 @@ from dsms.state.batch import Batch
 from dsms.state.index import LIKELY, WindowIndex
 from dsms.state.probing import compared_all
 from dsms.state.ring import Ring, SubWindow
-from tests.test_window_index import COLUMNS
+from tests.test_window_index_rows import COLUMNS
 
 
 @pytest.mark.parametrize("name", ["ints", "texts", "bytes"])
