@@ -20,7 +20,8 @@ from dsms.state.batch import Batch
 from dsms.state.ranges import COMPARE, Range, SortedColumn, Words, words_of
 from dsms.state.ring import Need, Ring
 from tests.effort import examples
-from tests.test_window_index_rows import SECOND, Pair, automatic, eager, play, shaken, shown
+from tests.test_window_index import SECOND, Pair, automatic, eager, play, shown
+from tests.test_window_index_rows import shaken
 
 __all__ = ["eager"]
 
