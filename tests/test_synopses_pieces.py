@@ -11,7 +11,7 @@ from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.settings import Settings
-from dsms.sharing import feed, portions, stream_group
+from dsms.sharing import feed, lowering, portions, stream_group
 from tests.cancelling import told
 from tests.test_beginning_pieces import answers, created, engine, later, rows
 
@@ -30,6 +30,7 @@ def small(monkeypatch):
     monkeypatch.setattr(feed, "ENOUGH", 7)
     monkeypatch.setattr(feed, "CELLS", 6)
     monkeypatch.setattr(portions, "CELLS", 4)
+    monkeypatch.setattr(lowering, "PIECE", 2)
 
 
 @pytest.mark.parametrize("name", QUERIES)
