@@ -12,8 +12,8 @@ from dsms.sql import ast, grammar
 from dsms.sql.mistakes import Mistake, mistakes
 from dsms.sql.parser import MAX_DEPTH, is_complete, parse, parse_one, split_statements
 from dsms.sql.printer import to_sql
+from tests.test_papers import PAPERS
 from tests.test_parser import STATEMENTS, select
-from tests.test_scripts import PAPERS
 
 
 def complaint(text: str) -> QueryError:
