@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from dsms.plan.estimate import Estimate
+from dsms.plan.options import PlanOptions
+from dsms.plan.physical import Adaptive
 from dsms.plan.statistics import column_of
 from dsms.sql import logical as lp
 
@@ -104,3 +106,11 @@ def adaptive_cost(node: lp.MultiJoin, sizes: Sequence[Estimate]) -> float:
         return sizes[j].size / math.prod(max(1.0, widest[c]) for c in given), PROBED
 
     return sum(size.rate * cheapest(i, classes, expects, FOUND)[0] for i, size in enumerate(sizes))
+
+
+def adapting(node: lp.MultiJoin, sizes: list[Estimate], options: PlanOptions) -> Adaptive:
+    """What it costs, and how its indices are tuned, if the query says something of it."""
+    migration, tuning = options.migration, options.tuning
+    if migration or tuning:
+        migration, tuning = migration or "nothing", tuning or "hybrid"
+    return Adaptive(migration, tuning, adaptive_cost(node, sizes))

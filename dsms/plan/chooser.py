@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from dsms.plan import variants
-from dsms.plan.adaptive_order import adaptive_cost
+from dsms.plan.adaptive_order import adapting
 from dsms.plan.cost import is_unbounded, keep_cost, process_cost
 from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
@@ -90,7 +90,10 @@ class Chooser:
         label = pattern(node, [p.pattern for p in plans], variant)
         size = estimate(node, sizes, self.stats, variant)
         states = self._states(node, variant, plans, sizes, label, size)
-        order = self._order(node, variant, sizes) if isinstance(node, lp.MultiJoin) else None
+        order: JoinOrder | Adaptive | None = None
+        if isinstance(node, lp.MultiJoin):
+            adaptive = variant == "adaptive"
+            order = adapting(node, sizes, self.options) if adaptive else order_of(node, sizes)
         own = self._own(node, variant, sizes, states, size, order)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)
@@ -121,7 +124,7 @@ class Chooser:
             case lp.Join():
                 return ("hash" if node.keys else "nested-loop"), ()
             case lp.MultiJoin():
-                return self._multi_join(node), ()
+                return variants.multi_join(node, self.options.joins), ()
             case lp.JoinNRR():
                 return variants.nrr(plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
@@ -138,22 +141,6 @@ class Chooser:
                 return ("view" if node.kind == "rstream" else "stream"), ()
             case _:
                 return VARIANTS[type(node)], ()
-
-    def _multi_join(self, node: lp.MultiJoin) -> str:
-        """Where all inputs have part in every equality, the matches in one window do not depend on
-        those in another."""
-        whole = all(None not in same for same in node.keys)
-        return "pipeline" if whole and self.options.joins != "adaptive" else "adaptive"
-
-    def _order(
-        self, node: lp.MultiJoin, variant: str, sizes: list[Estimate]
-    ) -> JoinOrder | Adaptive:
-        if variant == "pipeline":
-            return order_of(node, sizes)
-        migration, tuning = self.options.migration, self.options.tuning
-        if migration or tuning:
-            migration, tuning = migration or "nothing", tuning or "hybrid"
-        return Adaptive(migration, tuning, adaptive_cost(node, sizes))
 
     def _window(self, spec: WindowSpec) -> str:
         negative = "-negative" if self.options.strategy == "nt" else ""

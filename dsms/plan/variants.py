@@ -102,3 +102,10 @@ def block_slide(node: lp.Node) -> Slide | None:
     return next(
         (found for child in lp.children(node) if (found := block_slide(child)) is not None), None
     )
+
+
+def multi_join(node: lp.MultiJoin, joins: str) -> str:
+    """pipeline: all inputs have part in every equality, so the matches in one window do not depend
+    on those in another; adaptive: any equalities."""
+    whole = all(None not in same for same in node.keys)
+    return "pipeline" if whole and joins != "adaptive" else "adaptive"

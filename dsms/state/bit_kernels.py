@@ -129,7 +129,7 @@ def listed(rows, slots, size, r, slot):
 def probe(
     table, order, starts, head, link, spec, span, keys, given, when, sign, tied, start, enough,
     words, ts, ends, told, seen,
-):  # fmt: skip
+):  # many arrays  # fmt: skip
     """Rows that match probes [start, ...), until there are `enough`: (numbers of probes, slots of
     their rows, the next probe).
 

@@ -44,7 +44,7 @@ def chain_attributes(head, link, start, words, ends):
 def probe_chains(
     head, link, by, first, keys, given, when, sign, tied, start, enough, words, ts, ends, told,
     seen,
-):  # fmt: skip
+):  # many arrays  # fmt: skip
     """As `bit_kernels.probe`, by the chains of attribute `by` (one of those given); no slot before
     `first` is alive."""
     shift = np.uint64(64)
