@@ -37,6 +37,15 @@ class Job:
     def rows(self) -> int:
         return sum(map(len, self.streams.values()))
 
+    def frames(self, rows: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Frames of about so many rows of each stream: (their last instants, by stream where its
+        rows are cut)."""
+        times = {s: t["t"].to_numpy() for s, t in self.streams.items()}
+        longest = max(times.values(), key=len)
+        ends = np.append(longest[rows - 1 :: rows], max(t[-1] for t in times.values()))
+        ends = np.unique(ends)
+        return ends, {s: np.append(0, np.searchsorted(t, ends, "right")) for s, t in times.items()}
+
     def sql(self) -> str:
         windows = ", ".join(f"{s} [RANGE {self.window // MS} ms]" for s in self.streams)
         items = ", ".join(f"{s}.v AS v{s}" for s in self.streams)
@@ -100,25 +109,24 @@ def run(job: Job, option: str, frame: int, known: int, prepare: Prepare = lambda
         columns = ", ".join(f"{c} INT" for c in table.column_names if c != "t")
         engine.execute(f"CREATE STREAM {name} ({columns}, t TIMESTAMP) TIMESTAMP BY t")
 
-    def step(start: int) -> None:
-        end = 0
+    ends, cuts = job.frames(frame)
+
+    def step(number: int) -> None:
         for name, table in job.streams.items():
-            part = table[start : start + frame]
+            part = table[cuts[name][number] : cuts[name][number + 1]]
             if len(part):
                 engine.ingest(name, part)
-                end = max(end, int(part["t"][-1].as_py()))
         for name in job.streams:
-            engine.heartbeat(name, end)
+            engine.heartbeat(name, int(ends[number]))
 
-    longest = max(map(len, job.streams.values()))
     with clean_heap():
-        for number, start in enumerate(range(0, longest, frame)):
+        for number in range(len(ends)):
             if number == known:
                 engine.execute(f"CREATE QUERY q AS {job.sql()} WITH ({option}, result_log = 0)")
                 for stage in _pipeline(engine).stages:
                     if isinstance(stage.operator, AdaptiveJoinOp):
                         prepare(stage.operator)
-            cost = took(lambda s=start: step(s))  # type: ignore[misc]
+            cost = took(lambda n=number: step(n))  # type: ignore[misc]
             if number >= known:
                 cpu += cost.cpu
                 state = max(state, _pipeline(engine).nbytes())
@@ -133,13 +141,13 @@ def _pipeline(engine: Any) -> Any:
 
 
 def duck(job: Job, seen: int) -> tuple[float, int]:
-    """CPU seconds and results of one join over all rows but the first `seen` of each stream, in
-    DuckDB."""
+    """CPU seconds and results of one join over all rows but those of the first frame of `seen`
+    rows, in DuckDB."""
     import duckdb
 
     db = duckdb.connect(config={"threads": 1})
     for name, rows in job.streams.items():
-        db.register(name, rows[seen:])
+        db.register(name, rows[job.frames(seen)[1][name][1] :])
     names = list(job.streams)
     alive = [f"{x}.t < {y}.t + {job.window}" for x in names for y in names if x != y]
     sql = f"SELECT count(*) FROM {', '.join(names)} WHERE {job.where} AND {' AND '.join(alive)}"
@@ -160,7 +168,7 @@ def lab() -> Iterator[Job]:
     at = slot * 1_800_000_000 + sensor * 1_000_000
     heat = np.round(read["temperature_c"].to_numpy() * 2).astype(np.int64)
     damp = np.round(read["humidity_pct"].to_numpy()).astype(np.int64)
-    edges = np.quantile(sensor, [0, 0.25, 0.5, 0.75, 1.01])
+    edges = [*np.quantile(sensor, [0, 0.25, 0.5, 0.75]), np.inf]
     streams = {}
     for k, name in enumerate(NAMES):
         some = np.flatnonzero((sensor >= edges[k]) & (sensor < edges[k + 1]))
