@@ -109,7 +109,7 @@ def _rate(job: Job, ran: Ran) -> float:
 def _bits(
     options: Options, job: Job, how: str = "tuning = hybrid", method: Method = "cdia-highest",
     error: float = 0.05, least: float = 0.1, static: bool = False,
-) -> Ran:  # fmt: skip
+) -> Ran:  # a table  # fmt: skip
     prepare = partial(_tuned, _window(options), method, error, least, static)
     return _ran(options, job, f"joins = adaptive, {how}", prepare)
 
