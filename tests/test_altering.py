@@ -173,7 +173,6 @@ def test_names_that_it_can_not_have(tmp_path: Path) -> None:
             db.execute(text)
     db.execute('ALTER QUERY q RENAME TO Q; ALTER QUERY q RENAME TO "my own"')
     assert "my own" in shown(db)
-    db.execute("ALTER STREAM s SET CLOCK TO '1970-01-01'")
 
 
 def test_a_clock_is_set_back_under_the_other_name() -> None:

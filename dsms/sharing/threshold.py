@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
 from typing import Literal
 
+from dsms.aggregates.cards import CARDS
 from dsms.operators.expressions import can_fail
 from dsms.sharing.request import Wanted
 from dsms.sql import logical as lp
@@ -131,9 +132,7 @@ def countable(call: AggCall) -> bool:
     """Whether it counts, or adds up whole numbers."""
     if call.distinct:
         return False
-    if call.fn in ("count_star", "count"):
-        return True
-    return sums(call)
+    return CARDS[call.fn].family == "counts" or sums(call)
 
 
 def extreme(call: AggCall) -> bool:
