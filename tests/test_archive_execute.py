@@ -76,7 +76,7 @@ ODD: dict[Type, tuple[Any, ...]] = {
     INTERVAL: (0, 1, -S, 86_400 * S),
 }
 TYPES = tuple(ODD)
-PARAMS = {"phi": 0.3, "k": 2, "lg_k": 12, "size": 200}
+PARAMS = {"phi": 0.3, "k": 2, "lg_k": 12, "size": 200, "g": 3, "scale": "linear"}
 
 
 def odd_rows(types: tuple[Type, ...], count: int, seed: int = 1) -> list[tuple]:
@@ -171,7 +171,8 @@ def aggregates(schema: dict[str, Type]) -> list[AggCall]:
     out = []
     for spec in AGGREGATES:
         params = tuple(PARAMS[what] for what in spec.params)
-        for types in ((), *((t,) for t in ARGUMENTS), *((t, INT) for t in ARGUMENTS)):
+        two = (*((t, INT) for t in ARGUMENTS), (INT, BOOL))
+        for types in ((), *((t,) for t in ARGUMENTS), *two):
             for distinct in (False, True) if spec.distinct and types else (False,):
                 try:
                     found = resolve_aggregate(spec.name, types, distinct=distinct, params=params)
@@ -190,7 +191,7 @@ def aggregates(schema: dict[str, Type]) -> list[AggCall]:
 
 
 def _named(type_: Type, place: int) -> str:
-    return f"c{ARGUMENTS.index(type_)}" if place == 0 else "h"
+    return "h" if (place, type_) == (1, INT) else f"c{ARGUMENTS.index(type_)}"
 
 
 @pytest.mark.parametrize("grouped", sampled([True, False], 2))
