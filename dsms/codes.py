@@ -103,7 +103,8 @@ CODES: dict[str, str] = {
     "DS345": "WINDOW_START or WINDOW_END where there is no window they could tell of",
     "DS346": "INSTANT of something that has none in a column",
     "DS347": "an option of adaptive joins without joins = adaptive",
-    "DS367": "SAMPLE of a share that is none, or of rows that nothing tells apart",
+    "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
+    "non-retroactive table",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

@@ -140,6 +140,14 @@ def test_rows_that_nothing_tells_apart() -> None:
     engine.execute("SELECT * FROM clicks SAMPLE 5 PERCENT BY page")
 
 
+def test_a_table_that_rows_read_is_no_sample() -> None:
+    engine = _filled()
+    engine.execute("CREATE TABLE n (k INT PRIMARY KEY) NON RETROACTIVE")
+    for text in ("s [NOW] JOIN n SAMPLE 50 PERCENT BY n.k ON s.k = n.k", "n SAMPLE 50 PERCENT"):
+        with pytest.raises(QueryError, match=r"(?s)DS367.*sample the stream"):
+            engine.execute(f"SELECT * FROM {text}")
+
+
 def test_what_was_said_is_shown_and_renamed() -> None:
     engine = _filled()
     sample = "a SAMPLE 2.50 PERCENT BY (a.k, x)"

@@ -379,3 +379,16 @@ def test_whole_numbers_at_the_edges_are_taken_alike_from_everywhere(type_: Type)
                 value,
                 found["rows"],
             )
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_a_column_without_a_value_fits_every_type(type_: Type) -> None:
+    """As pandas has an empty column of a file (NaN), or one of NaT, and Arrow one of any type."""
+    columns = (
+        pd.Series([float("nan")] * 2),
+        pd.Series([pd.NaT] * 2),
+        pd.Series([pd.NaT] * 2, dtype="timedelta64[ns]"),
+    )
+    for column in columns:
+        assert taken(pd.DataFrame({"a": column}), type_) == ["None", "None"]
+    assert taken(pa.table({"a": pa.nulls(2, pa.int32())}), type_) == ["None", "None"]

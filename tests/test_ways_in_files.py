@@ -284,3 +284,12 @@ def test_parquet_integers_of_a_float_are_exact(tmp_path: Any) -> None:
         assert rows == [[1.0], [None], [2.0**60]]
         why = "an integer that is not exact as a FLOAT"
         assert reasons == [f"2: f: 9007199254740993 is not FLOAT: {why}"]
+
+
+def test_digits_in_quotes_are_no_length(file: Any) -> None:
+    """In one block or line by line, as in rows and in CAST; numbers are microseconds."""
+    for more in ("", '{"v": null}\n[]\n'):
+        rows, reasons = load(file("x.json", f'{{"v": "7"}}\n{more}'), [("v", "INTERVAL")])
+        assert [reason[:2] for reason in reasons][:1] == ["1:"]
+        assert rows == [[None]] * bool(more)
+    assert load(file("y.json", '{"v": 7}\n'), [("v", "INTERVAL")]) == ([[7]], [])

@@ -65,7 +65,7 @@ def to_physical(array: pa.Array, type_: Type) -> pa.Array:
         raise Mismatch(_shown(array.type), why)
     try:
         array = _plain(array)
-        if kinds.is_null(array.type):
+        if kinds.is_null(array.type) or (len(array) and array.null_count == len(array)):
             return pa.nulls(len(array), type_.arrow)
         out = _CONVERT[type_.kind](array, type_)
     except (pa.ArrowException, ValueError, OverflowError) as err:

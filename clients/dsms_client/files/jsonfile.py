@@ -18,13 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from dsms.decimals import resized
 from dsms.errors import UsageError
 from dsms.instants import within
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
-from dsms_client.files.jsonnumbers import Numbers, read_as
+from dsms_client.files.jsonnumbers import Numbers, narrowed, read_as, without_units
 from dsms_client.files.jsonshape import (
     Shape,
     has_lines_of_null,
@@ -227,14 +226,12 @@ class _Reader:
                 if (times := within(array.cast(pa.int64()))) is None:
                     return None
                 array = times
-            if pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL"):
-                try:
-                    array = resized(array, arrow_type(sql))
-                except pa.ArrowInvalid:
-                    return None
+            if (array := narrowed(array, sql)) is None:
+                return None
             if array.type != arrow_type(sql):
-                array, bad = convert(array.cast(pa.string()), sql, self._options)
-                if len(bad):
+                texts = array.cast(pa.string())
+                array, bad = convert(texts, sql, self._options)
+                if len(bad) or (sql == "INTERVAL" and without_units(texts)):
                     return None
             if sql == "FLOAT":
                 doubtful.update(suspects(array).tolist())

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dsms.decimals import NARROW, WIDE
+from dsms.decimals import NARROW, WIDE, resized
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column
@@ -28,6 +29,21 @@ def read_as(sql: str, options: Options) -> pa.DataType:
     if pa.types.is_decimal(found) and found.precision + found.scale > NARROW:
         return pa.decimal256(WIDE, found.scale)
     return found
+
+
+def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
+    """A column that was read so as the one that it is; None if a number is too large for it."""
+    if not (pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL")):
+        return array
+    try:
+        return resized(array, arrow_type(sql))
+    except pa.ArrowInvalid:
+        return None
+
+
+def without_units(texts: pa.Array) -> bool:
+    """Whether some are digits alone, which as numbers are lengths, and as texts are none."""
+    return bool(pc.any(pc.match_substring_regex(texts, r"^\s*[+-]?[0-9]+\s*$")).as_py())
 
 
 class Numbers:

@@ -27,6 +27,8 @@ def fits(value: Any, sql: str) -> bool:
         return False
     if kind == "FLOAT":
         return value in ("NaN", "Infinity", "-Infinity")
+    if kind == "INTERVAL":
+        return not value.strip().lstrip("+-").isdigit()  # a number without a unit is no length
     return kind != "INT"
 
 

@@ -190,6 +190,10 @@ class _FromBinder:
             raise error(
                 "DS305", f"{table.name} is a table, and windows are for streams", ref.window, hint
             )
+        if ref.sample is not None and not table.retroactive:
+            message = f"{table.name} is non-retroactive: it is read as of each stream row, whole"
+            hint = "sample the stream that is joined with it, BY the same column"
+            raise error("DS367", message, ref.sample, hint)
         alias = ref.alias.text if ref.alias else table.name
         schema = _under(alias, table.schema)
         scan = TableScan(table, schema, alias, self.ctx.next_leaf())
