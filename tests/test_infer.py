@@ -173,3 +173,12 @@ def test_names_are_quoted_where_they_must_be() -> None:
     assert words is not None and {w.lower() for w in words[1].split("|")} == RESERVED
     for name in ("a", "é", "a b", 'a"b', "1a", "select", "range"):
         parse(f"CREATE STREAM s ({quoted(name)} INT)")
+
+
+def test_texts_hold_what_ends_lines_of_text(inferred) -> None:
+    """U+2028, U+0085, form feeds: JSON has them in its texts, and no row ends there."""
+    data = "".join(json.dumps({"s": f"a{end}b"}, ensure_ascii=False) + "\n" for end in "\u2028\x85")
+    assert shown(inferred("x.json", data)) == shown(inferred("y.json", '{"s": "ab"}\n'))
+    assert shown(inferred("x.csv", "a;b\nx\u2028y,1;2\n")) == shown(
+        inferred("y.csv", "a;b\nx,1;2\n")
+    )

@@ -33,7 +33,7 @@ def kind_of(head: bytes) -> str:
 
 def delimiter_of(head: bytes) -> str:
     """What divides the values of most lines into as many; a comma where nothing does."""
-    lines = [line for line in head.removeprefix(BOM).decode(errors="replace").splitlines() if line]
+    lines = [b.decode(errors="replace") for b in head.removeprefix(BOM).splitlines() if b]
     lines = lines[: max(1, min(LINES, len(lines) - 1))]  # the last one may be cut off
     if not lines:
         return ","

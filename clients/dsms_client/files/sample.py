@@ -108,8 +108,12 @@ def _json(source: FileSource, head: bytes, rows: int) -> Sample:
     source.judge(head[:8])
     head = head.removeprefix(BOM).lstrip()
     array = bool(head) and jsonfile.is_array(source.kind, head)
-    text = head.decode(errors="surrogateescape")
-    lines = json_array.elements(head) if array else iter(text.splitlines())
+    raw = head.splitlines()  # of bytes: a text of JSON may hold what ends lines of text
+    lines = (
+        json_array.elements(head)
+        if array
+        else (line.decode(errors="surrogateescape") for line in raw)
+    )
     objects: list[dict[str, Any]] = []
     sample = Sample({})
     for number, line in enumerate(lines, 1):

@@ -160,7 +160,7 @@ def error(problem: DsmsError, text: str, line: int = 1, column: int = 1) -> Iter
         place = f" at line {problem.line + line - 1}, column {problem.column + shift}"
     yield prose(f"{type(problem).__name__} {problem.code}{place}: {problem.message}")
     if problem.line is not None and problem.column is not None:
-        lines = text.splitlines()
+        lines = re.split(r"\r?\n", text)
         if 1 <= problem.line <= len(lines):
             before, rest = (
                 lines[problem.line - 1][: problem.column - 1],
