@@ -192,7 +192,7 @@ def _hash_of(x: Value) -> int:
         if isinstance(x, Decimal) and (whole is None or not fits_int(whole)):
             x = float(x)
             whole = int(x) if x == int(x) else None
-        if whole is None or not -(2**63) < whole < 2**63:
+        if whole is None or not fits_int(whole):
             return _spread(struct.unpack("<Q", struct.pack("<d", x if x == x else nan))[0])
         x = whole
     return _spread(int(x) % 2**64)

@@ -28,7 +28,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _NAN = np.array([np.nan]).view(np.uint64)[0]
-_WHOLE = 2.0**63  # FLOATs of a smaller magnitude may be INTs
+_WHOLE = 2.0**63  # FLOATs from its negative up to it, without it, may be INTs
 
 
 def mixed(x: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ def _of_texts(x: pa.Array) -> np.ndarray:
 
 
 def _of_floats(values: np.ndarray) -> np.ndarray:
-    whole = (np.abs(values) < _WHOLE) & (values == np.trunc(values))
+    whole = (values >= -_WHOLE) & (values < _WHOLE) & (values == np.trunc(values))
     words = np.where(np.isnan(values), _NAN, values.view(np.uint64))
     return np.where(whole, np.where(whole, values, 0.0).astype(np.int64).view(np.uint64), words)
 
