@@ -217,6 +217,12 @@ DS345
 DS346
   SELECT INSTANT(x) FROM (SELECT * FROM trades) x
   SELECT at FROM (SELECT INSTANT(trades) AS at FROM trades) x
+DS347
+  SELECT 1 WITH (joins = tree, migration = all)
+  SELECT 1 WITH (joins = adaptive, migration = all)
+DS367
+  SELECT * FROM trades SAMPLE 101 PERCENT
+  SELECT * FROM trades SAMPLE 100 PERCENT
 DS390
   ONCE SELECT * FROM ARCHIVE trades
   CREATE STREAM trades2 (sym STRING) ARCHIVE FOR 30 DAYS

@@ -95,7 +95,7 @@ def test_logs_that_are_dropped_after_a_checkpoint_are_closed_too(tmp_path: Path)
 def test_late_rows_of_a_dropped_stream_outlive_a_power_failure(tmp_path: Path) -> None:
     for seed in range(20):
         files = SimFiles()
-        engine = Engine(str(tmp_path / str(seed)), files=files)
+        engine = Engine(str(tmp_path / str(seed)), disk=files)
         engine.execute(
             "CREATE STREAM late (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR WITH "
             "(durability = sync)"
@@ -104,7 +104,7 @@ def test_late_rows_of_a_dropped_stream_outlive_a_power_failure(tmp_path: Path) -
         engine.ingest("s", [(1, 10_000_000), (2, 1_000_000)])
         engine.execute("DROP STREAM s")
         engine.saver.catalog.close()  # type: ignore[union-attr]
-        again = Engine(str(tmp_path / str(seed)), files=files.crash("power", Random(seed)))
+        again = Engine(str(tmp_path / str(seed)), disk=files.crash("power", Random(seed)))
         again.end("late")
         (found,) = again.execute("SELECT v FROM late [RANGE 1 HOUR]")
         assert found.data.column(0).to_pylist() == [2]  # type: ignore[union-attr]
