@@ -52,6 +52,7 @@ SCHEMA = tuple(
         ("p", INTERVAL),
         ("b", BOOL),
         ("kf", FLOAT),
+        ("y", FLOAT),
     )
 )
 COL = {f.name: Col(i, f.type, f.name) for i, f in enumerate(SCHEMA)}
@@ -71,6 +72,7 @@ VALUES: dict[str, st.SearchStrategy] = {
     "p": st.integers(-3, 9) | st.sampled_from([2**61, -(2**61) + 1]),
     "b": st.booleans(),
     "kf": st.sampled_from([0.0, -0.0, math.nan, 1.0]),
+    "y": st.integers(-3, 3).map(float) | st.floats(-1e3, 1e3) | st.sampled_from([1e300, 5e-324]),
 }
 
 
@@ -260,7 +262,8 @@ def type_of(fn: str, arg: Type | None) -> Type:
     from dsms.sql.functions.aggregate import resolve_aggregate
 
     params = (0.5,) if fn.startswith("quantile") else ()
-    args = () if arg is None else (arg, INT) if CARDS[fn].forms == ("code", "word") else (arg,)
+    two = CARDS[fn].forms == ("code", "word") or CARDS[fn].family == "pairs"
+    args = () if arg is None else (arg, arg if arg == FLOAT else INT) if two else (arg,)
     return resolve_aggregate(fn, args, params=params).type
 
 

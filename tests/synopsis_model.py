@@ -33,6 +33,9 @@ CALLS = {
              call("sum", "p")],
     "means": [*(call("avg", c) for c in "fidwp"), call("geomean", "f")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
+    "pairs": [call("covar_pop", "f", "y"), call("covar_samp", "y", "y"),
+              *(call(fn, *xy) for fn in ("corr", "regr_slope", "regr_intercept")
+                for xy in (("kf", "y"), ("f", "kf")))],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", distinct=True)],
     "extremes": [call(fn, c) for fn in ("min", "max") for c in ORDERED],
     "arguments": [call("argmax", "i", "f"), call("argmin", "s", "s"), call("argmax", "f", "w"),
@@ -51,6 +54,7 @@ CALLS = {
                   call("quantile_cont", "f", params=(0.3,)),
                   call("quantile_cont", "p", params=(0.9,)),
                   call("quantile_cont", "f", params=(0.3,), distinct=True)],
+    "tallies": [*(call(fn, c) for fn in ("mode", "entropy") for c in ORDERED)],
     "topk": [AggCall("topk", (COL[c],), COL["s"].type, params=(k,)) for c in ORDERED for k in (1,
                                                                                                3)]
     + [AggCall("topk", (COL["s"],), COL["s"].type, params=(100,))],
@@ -80,6 +84,10 @@ def value(rng: Random, name: str) -> object:
             )
         case "b":
             return rng.random() < 0.5
+        case "kf":
+            return float(rng.choice([rng.randint(-3, 9), 2**60, -(2**60) + 1]))
+        case "y":
+            return rng.choice([float(rng.randint(-3, 3)), rng.uniform(-1e3, 1e3)])
         case "t":
             return rng.randint(-3, 9)
     return rng.choice([rng.randint(-3, 9), 2**60, -(2**60) + 1])

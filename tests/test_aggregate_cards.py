@@ -45,10 +45,16 @@ def named(cards: list[Card] | None = None):  # type: ignore[no-untyped-def]
 
 
 def calls(card: Card, distinct: bool = False) -> list[AggCall]:
-    """One for each type of its first argument; a second one is an INT, with which the values
+    """One for each type of its first argument; a second one is a number, with which the values
     tie."""
     found = []
-    for types in ((), *((t,) for t in VALUES), *((t, INT) for t in VALUES), (INT, BOOL)):
+    for types in (
+        (),
+        *((t,) for t in VALUES),
+        *((t, INT) for t in VALUES),
+        (INT, BOOL),
+        (FLOAT, FLOAT),
+    ):
         try:
             how = resolve_aggregate(card.name, types, params=tuple(PARAMS[p] for p in card.params))
         except FunctionError:

@@ -41,6 +41,12 @@ FAMILIES = {
     + [call("geomean", "f")]
     + [call("avg", "f", filter_="b")],
     "spread": [call(fn, "f") for fn in ("var", "var_pop", "stddev", "stddev_pop")],
+    "pairs": [
+        call(fn, *xy)
+        for fn in ("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept")
+        for xy in (("y", "y"), ("y", "f"))
+    ]
+    + [call("regr_slope", "kf", "y", filter_="b"), call("corr", "y", "kf")],
     "bools": [call("bool_and", "b"), call("bool_or", "b"), call("bool_or", "b", filter_="b")],
     "min": [call("min", c) for c in ORDERED] + [call("min", "f", filter_="b")],
     "max": [call("max", c) for c in ORDERED] + [call("max", "s", filter_="b", distinct=True)],
@@ -60,6 +66,8 @@ FAMILIES = {
         call("fall_start", "i", "f"),
         call("fall_end", "w", "d"),
     ],
+    "mode": [call("mode", c) for c in ORDERED] + [call("mode", "s", filter_="b")],
+    "entropy": [call("entropy", c) for c in ORDERED] + [call("entropy", "i", filter_="b")],
     "median": [call("median", "f"), call("median", "t"), call("median", "f", distinct=True)],
     "quantile": [
         call("quantile", c, params=(p,))

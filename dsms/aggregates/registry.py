@@ -73,6 +73,6 @@ def algebra(call: AggCall) -> Algebra:
 def answer_coding(call: AggCall, args: tuple[Coding, ...], serving: Aggregate) -> Coding:
     """What the words of an aggregate's answer mean, given those of its arguments and the state that
     answers."""
-    if isinstance(serving, TopK):
-        return serving.texts
-    return args[0] if CARDS[call.fn].picks else coding(call.type, wide=True)
+    if CARDS[call.fn].picks:
+        return args[0]
+    return serving.texts if isinstance(serving, TopK) else coding(call.type, wide=True)

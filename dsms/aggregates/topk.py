@@ -141,10 +141,10 @@ class TopK(ByGroup):
                 touch,
             )
             if given:
-                out.words[touch[:given]] = self._texts(found, ends[:given], a)
+                out.words[touch[:given]] = self._answers(found, ends[:given], a)
                 out.valid[touch[:given]] = True
 
-    def _texts(self, found: np.ndarray, ends: np.ndarray, a: Arg) -> np.ndarray:
+    def _answers(self, found: np.ndarray, ends: np.ndarray, a: Arg) -> np.ndarray:
         """Codes of the answers' texts."""
         rows = np.arange(ends[-1])
         column = a.coding.decode(found, NONE, np.ones(len(rows), np.bool_), rows)

@@ -139,6 +139,71 @@ def _spread(sample: bool, root: bool) -> Callable[[Args, AggCall], Value]:
     return spread
 
 
+def _moments(args: Args) -> tuple[int, list[tuple[Fraction, Fraction]], bool]:
+    """(how many pairs without a NULL, the pairs exactly, whether one is not finite)."""
+    pairs = [(y, x) for y, x in args if x is not None]
+    odd = any(_odd(v) for pair in pairs for v in pair)
+    return len(pairs), [] if odd else [(_fraction(y), _fraction(x)) for y, x in pairs], odd
+
+
+def _centred(pairs: list[tuple[Fraction, Fraction]], a: int, b: int) -> Fraction:
+    """The sum of products of distances from the means, exactly."""
+    zero = Fraction(0)
+    mean = [sum((p[k] for p in pairs), zero) / len(pairs) for k in (0, 1)]
+    return sum(((p[a] - mean[a]) * (p[b] - mean[b]) for p in pairs), zero)
+
+
+def _covar(sample: bool) -> Callable[[Args, AggCall], Value]:
+    def covar(args: Args, call: AggCall) -> Value:
+        n, pairs, odd = _moments(args)
+        below = n - 1 if sample else n
+        if below <= 0:
+            return None
+        return math.nan if odd else _to_float(_centred(pairs, 0, 1) / below)
+
+    return covar
+
+
+def _digits(value: Fraction) -> tuple[float, int]:
+    """(the double nearest to value / 2^e, e), for an even e so that it is near 1."""
+    e = (value.numerator.bit_length() - value.denominator.bit_length()) // 2 * 2
+    return float(value / Fraction(2) ** e), e
+
+
+def _ldexp(value: float, e: int) -> float:
+    try:
+        return math.ldexp(value, e)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _quotient(over: Fraction, under: Fraction) -> float:
+    (a, e), (b, f) = _digits(over), _digits(under)
+    return _ldexp(a / b, e - f)
+
+
+def _line(answer: str) -> Callable[[Args, AggCall], Value]:
+    """Of the line of least squares: its slope, where it crosses x = 0, and how well it fits.  Each
+    number is rounded to 53 bits and then divided."""
+
+    def line(args: Args, call: AggCall) -> Value:
+        n, pairs, odd = _moments(args)
+        if n == 0 or odd:
+            return math.nan if odd else None
+        yx, xx, yy = (_centred(pairs, *ab) * n for ab in ((0, 1), (1, 1), (0, 0)))
+        if xx == 0 or (answer == "corr" and yy == 0):
+            return None
+        if answer == "corr":
+            (a, e), (b, f), (c, g) = map(_digits, (yx, xx, yy))
+            return max(-1.0, min(1.0, _ldexp(a / math.sqrt(b * c), e - (f + g) // 2)))
+        if answer == "slope":
+            return _quotient(yx, xx)
+        y, x = (sum((p[k] for p in pairs), Fraction(0)) for k in (0, 1))
+        return _quotient((y * xx - x * yx) / n, xx)
+
+    return line
+
+
 def _interpolate(values: list[Value], share: Fraction, type_: Type) -> Value:
     """The value at `share` of the way from the first to the last, on the straight line between its
     neighbours."""
@@ -215,6 +280,28 @@ def _topk(args: Args, call: AggCall) -> str | None:
     return f"[{', '.join(texts)}]" if texts else None
 
 
+def _counts(args: Args) -> dict[Value, int]:
+    counts: dict[Value, int] = {}
+    for (value,) in args:
+        counts[canon(value)] = counts.get(canon(value), 0) + 1
+    return counts
+
+
+def _mode(args: Args, call: AggCall) -> Value:
+    counts = _counts(args)
+    values = sorted((a[0] for a in args), key=sort_key)  # of equally frequent ones the first
+    return max(values, key=lambda v: counts[canon(v)], default=None)
+
+
+def _entropy(args: Args, call: AggCall) -> Value:
+    """log2 n less the mean of c log2 c over the counts c, each such term rounded."""
+    counts = _counts(args).values()
+    if len(counts) < 2:
+        return 0.0 if counts else None
+    terms = sum((Fraction(c * math.log2(c)) for c in counts), Fraction(0))
+    return max(0.0, math.log2(len(args)) - _to_float(terms / len(args)))
+
+
 def _bool(fold: Callable[[list[bool]], bool]) -> Callable[[Args, AggCall], Value]:
     return lambda args, call: fold([a[0] for a in args]) if args else None
 
@@ -251,6 +338,11 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "var_pop": _spread(False, False),
     "stddev": _spread(True, True),
     "stddev_pop": _spread(False, True),
+    "covar_pop": _covar(False),
+    "covar_samp": _covar(True),
+    "corr": _line("corr"),
+    "regr_slope": _line("slope"),
+    "regr_intercept": _line("intercept"),
     "median": _median,
     "quantile": _quantile,
     "quantile_cont": _quantile_cont,
@@ -265,6 +357,8 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "fall_start": _run(-1, lambda run: run[0][0]),
     "fall_end": _run(-1, lambda run: run[-1][0]),
     "topk": _topk,
+    "mode": _mode,
+    "entropy": _entropy,
     "approx_histogram": histogram,
     "approx_intersect": histogram,
     "bool_and": _bool(all),

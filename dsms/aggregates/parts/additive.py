@@ -34,12 +34,20 @@ class Layout:
              than zero has come)
     odd      whether values that are not finite are counted
     squares  whether sums of squares follow: twice as many limbs, from 2^(2 base)
+    pairs    whether there are sums of two arguments, of their squares and of their products, in
+             this order
     """
 
     limbs: int
     base: int = 0
     odd: bool = False
     squares: bool = False
+    pairs: bool = False
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Of each number of a cell: by what `limbs` and `base` are multiplied."""
+        return (1, 1, 2, 2, 2) if self.pairs else (1, 2) if self.squares else (1,)
 
     @property
     def first(self) -> int:
@@ -48,7 +56,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        return self.first + self.limbs * (3 if self.squares else 1)
+        return self.first + self.limbs * sum(self.blocks)
 
     def joined(self, other: Layout) -> Layout:
         """The least one that holds what either holds."""
@@ -57,7 +65,7 @@ class Layout:
             return replace(self if self.limbs else other, odd=odd)
         base = min(self.base, other.base)
         top = max(self.base + 32 * self.limbs, other.base + 32 * other.limbs)
-        return Layout((top - base) // 32, base, odd, self.squares)
+        return replace(self, limbs=(top - base) // 32, base=base, odd=odd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +132,12 @@ def relaid(state: Numbers, layout: Layout) -> Numbers:
         out[:, 1 : 1 + ODD] = state.words[:, 1 : 1 + ODD]
     if old.limbs:
         below = (old.base - layout.base) // 32
-        for k in range(1 + old.squares):
-            here, there = old.first + k * old.limbs, layout.first + k * layout.limbs
-            part = np.ascontiguousarray(state.words[:, here : here + (1 + k) * old.limbs])
-            size = (1 + k) * layout.limbs
-            out[:, there : there + size] = limbs.relaid(part, (1 + k) * below, size)
+        here, there = old.first, layout.first
+        for times in old.blocks:
+            part = np.ascontiguousarray(state.words[:, here : here + times * old.limbs])
+            size = times * layout.limbs
+            out[:, there : there + size] = limbs.relaid(part, times * below, size)
+            here, there = here + times * old.limbs, there + size
     return Numbers(out, layout, 1)
 
 
@@ -136,12 +145,13 @@ def carried(state: Numbers) -> Numbers:
     """The same numbers with all limbs carried."""
     layout = state.layout
     words = state.words.copy()
-    for k in range(1 + layout.squares):
-        start = layout.first + k * layout.limbs
-        part = np.ascontiguousarray(words[:, start : start + (1 + k) * layout.limbs])
+    start = layout.first
+    for times in layout.blocks:
+        part = np.ascontiguousarray(words[:, start : start + times * layout.limbs])
         if part.shape[1]:
             settle_all(part)
         words[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
     return Numbers(words, layout, 1)
 
 

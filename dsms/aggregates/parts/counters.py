@@ -1,7 +1,7 @@
 """Frequency counters: how often each value occurs in a cell, for all aggregates that need no more
 than that.
 
-COUNT(DISTINCT x) and every other DISTINCT, TOPK, QUANTILE and MEDIAN over anything.
+COUNT(DISTINCT x) and every other DISTINCT, TOPK, MODE, ENTROPY, QUANTILE and MEDIAN over anything.
 State    a sorted list of (word, count) a cell: 16 bytes for each different value of a cell.
 Cost     O(v log v) to lift v values of a cell, O(v log p) to combine p cells of v different values
          in all.
@@ -22,6 +22,7 @@ from numba import njit
 from dsms.aggregates.cards import CARDS
 from dsms.aggregates.parts.cells import Algebra, CellRows
 from dsms.aggregates.parts.coded import Words, counting
+from dsms.aggregates.parts.entropy import entropies
 from dsms.aggregates.parts.fold import Folds, ranges
 from dsms.aggregates.parts.items import places
 from dsms.aggregates.parts.lists import gathered, less, tallied, union
@@ -178,8 +179,13 @@ class Counters(Folds):
     # -- answers -----------------------------------------------------------------------------------
 
     def lower(self, state: Tally) -> pa.Array:
-        if self.call.fn == "count":
-            return pa.array(np.diff(state.starts))
+        match self.call.fn:
+            case "count":
+                return pa.array(np.diff(state.starts))
+            case "mode":
+                return self._mode(state)
+            case "entropy":
+                return entropies(state.starts, state.before)
         if CARDS[self.call.fn].tallied:
             return self._most_frequent(state)
         if self.ranked is not None:
@@ -209,6 +215,13 @@ class Counters(Folds):
         lists = joined(shown(column, self.call.args[0].type), starts, ", ")
         texts = pc.binary_join_element_wise("[", lists, "]", "")
         return pc.if_else(pa.array(np.diff(state.starts) > 0), texts, pa.scalar(None, pa.string()))
+
+    def _mode(self, state: Tally) -> pa.Array:
+        words, starts = self._best(state, 1)
+        valid = np.diff(starts) > 0
+        found = np.zeros(len(valid), np.int64)
+        found[valid] = words
+        return self.words.decode(found, valid)
 
     def _best(self, state: Tally, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(the k most frequent words of each cell, where those of each begin)."""
