@@ -97,8 +97,10 @@ def test_all_ways_answer_what_the_textbook_says(tmp_path: Path, restart: bool) -
 def test_big_means_cancel_nothing() -> None:
     """A spread far below the mean: what sums of rounded squares would lose."""
     engine = Engine()
+    engine.advance(0)
     engine.execute("CREATE STREAM s (y FLOAT, x FLOAT)")
     engine.ingest("s", {"y": [1e15 + k for k in (1, 2, 4)], "x": [1e15, 1e15 + 1, 1e15 + 2]})
+    engine.advance(1)
     (found,) = engine.execute("SELECT REGR_SLOPE(y, x) AS a, COVAR_POP(y, x) AS c FROM s [ROWS 3]")
     assert found.data.to_pylist() == [{"a": 1.5, "c": 1.0}]
     engine.close()
