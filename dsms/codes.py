@@ -103,6 +103,10 @@ CODES: dict[str, str] = {
     "DS345": "WINDOW_START or WINDOW_END where there is no window they could tell of",
     "DS346": "INSTANT of something that has none in a column",
     "DS347": "an option of adaptive joins without joins = adaptive",
+    "DS350": "a parameter of a query ON LOOKUP where none can stand",
+    "DS351": "a parameter of a query ON LOOKUP whose type nothing tells",
+    "DS352": "LOOKUP with more or fewer values than the query has parameters",
+    "DS353": "a value of LOOKUP that is none of its parameter's type, or no constant",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
     # rules: archives

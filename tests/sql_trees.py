@@ -370,7 +370,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.ShowCreate, st.sampled_from(list(ast.MadeKind)), idents),
         st.just(ast.ShowCreate()),
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),
-        st.builds(ast.Lookup, idents),
+        st.builds(ast.Lookup, idents, _some(expressions, 0)),
         st.builds(ast.Heartbeat, idents, instants),
         st.builds(ast.EndStream, idents),
         st.builds(ast.PauseQuery, idents),

@@ -27,6 +27,7 @@ from dsms.sql.binder import (
     bind_query,
 )
 from dsms.sql.binder.changes import bind_table_statement
+from dsms.sql.binder.lookup_values import bind_values
 from dsms.sql.catalog import Catalog
 from dsms.sql.functions import aggregate_names, scalar_names
 from dsms.sql.parser import parse, parse_one, split_statements
@@ -63,7 +64,7 @@ def _bind(statement: ast.Statement, catalog: Catalog) -> None:
         case ast.Explain(ast.SelectStatement() as target):
             bind_query(target, catalog)
         case ast.Lookup():
-            bind_lookup(statement, catalog)
+            bind_values(statement, bind_lookup(statement, catalog), catalog)
         case ast.Set():
             set_setting(SETTINGS_ONLY.runtime, statement)
 

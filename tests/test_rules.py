@@ -16,6 +16,7 @@ from dsms.sql.binder import (
     bind_query,
     bind_table_statement,
 )
+from dsms.sql.binder.lookup_values import bind_values
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import CODES
 from dsms.sql.parser import parse, parse_one
@@ -33,6 +34,7 @@ CREATE QUERY busy AS SELECT sym, COUNT(*) AS n FROM trades [RANGE 10] GROUP BY s
 CREATE QUERY first AS SELECT sym FROM trades [RANGE 10 SLIDE 5] ORDER BY px LIMIT 3;
 CREATE QUERY paced AS SELECT sym FROM trades EVERY 5 s;
 CREATE QUERY ready AS SELECT SUM(qty) FROM trades [RANGE 10] ON LOOKUP;
+CREATE QUERY above AS SELECT sym FROM trades [RANGE 10] GROUP BY sym HAVING COUNT(*) > ? ON LOOKUP;
 """
 
 
@@ -67,7 +69,7 @@ def run(text: str, catalog: Catalog) -> None:
     if isinstance(statement, ast.SelectStatement):
         bind_query(statement, catalog, persistent=not once)
     elif isinstance(statement, ast.Lookup):
-        bind_lookup(statement, catalog)
+        bind_values(statement, bind_lookup(statement, catalog), catalog)
     elif isinstance(statement, ast.Insert | ast.Update | ast.Delete):
         bind_table_statement(statement, catalog)
     else:

@@ -118,7 +118,9 @@ def _index(runtime: Runtime, member: Member) -> Iterator[str]:
     asked, found = collective.threshold_of(member), collective.search_of(member)
     wished = member.seeking.wish == "collective"
     if asked is None:
-        if wished:
+        if member.seeking.any_value and not member.above.nodes:
+            yield "collective index: as the values of LOOKUP say"
+        elif wished:
             yield f"collective index: none, {NO_INDEX}"
         return
     if not wished and collective.index_of(member) is None:

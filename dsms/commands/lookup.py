@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dsms.api import Cancel, Rows, shown_instant
@@ -10,6 +11,7 @@ from dsms.commands.periodic import announce
 from dsms.commands.periodic_alone import recall
 from dsms.commands.periodic_shared import settle
 from dsms.errors import UsageError
+from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
@@ -22,13 +24,16 @@ from dsms.running.paused import PausedQuery
 from dsms.running.prepare import assembled
 from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
-from dsms.sharing.member import Member
+from dsms.sharing.member import Above, Member
 from dsms.sharing.request import Request, request
 from dsms.sharing.threshold import APART, seeking
 from dsms.sql import ast
 from dsms.sql import logical as lp
+from dsms.sql.binder.lookup_values import bind_values, shown
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.catalog import Catalog, QueryDef
+from dsms.sql.expr import Lit
+from dsms.sql.open_values import parts, with_values
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import NO_SLIDE, Slide
 
@@ -36,18 +41,34 @@ from dsms.sql.window import NO_SLIDE, Slide
 def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> LookupQuery:
     """The query, ready to be asked."""
     sort = bound.child if isinstance(bound.child, lp.Sort) else None
-    core = lp.Output(
-        sort.child if sort else bound.child,
-        "rstream",
-        True,
-        False,
-        None,
-        (sort.child if sort else bound.child).schema,
-    )
+    answer = sort.child if sort else bound.child
+    ready, above = parts(answer) if definition.parameters else (answer, ())
+    core = lp.Output(ready, "rstream", True, False, None, ready.schema)
+    query = _ready(runtime, definition, bound, core, sort)
+    query.above = above
+    if definition.parameters:
+        if dict(definition.options).get("on_error") == "stop":
+            query.errors.mode = "stop"  # where only what is done with the values can fail, too
+        query.notes = (*query.notes, _asked_with(definition))
+    return query
+
+
+def _asked_with(definition: QueryDef) -> str:
+    return f"its answer depends on values: LOOKUP {definition.name}{shown(definition.parameters)}"
+
+
+def _ready(
+    runtime: Runtime,
+    definition: QueryDef,
+    bound: lp.Output,
+    core: lp.Output,
+    sort: lp.Sort | None,
+) -> LookupQuery:
+    """The query; `core`: what of its plan is kept ready."""
     phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
     wanted, counted = _wanted(runtime, definition, core)
     path = choose(
-        lookup_paths(wanted is not None, _indexed(runtime, phys)),
+        lookup_paths(wanted is not None, _indexed(runtime, definition, phys, core)),
         str(dict(definition.options).get("path", "auto")),
     )
     if wanted is not None and path.kind == "SS":
@@ -71,11 +92,14 @@ def lookup_query(runtime: Runtime, definition: QueryDef, bound: lp.Output) -> Lo
     return query
 
 
-def _indexed(runtime: Runtime, phys: Phys) -> bool | None:
+def _indexed(runtime: Runtime, definition: QueryDef, phys: Phys, core: lp.Output) -> bool | None:
     """Whether its rows are found by indices when it is asked; None: it can't be read then."""
-    if not readable(phys.node):
+    plan = phys.node
+    if definition.parameters:  # a row may fail in nothing that is kept ready
+        plan = runtime.plan(core, definition.options).node
+    if not readable(plan):
         return None
-    return runtime.settings.window_index and indexed(phys.node) is not None
+    return runtime.settings.window_index and indexed(plan) is not None
 
 
 def _wanted(runtime: Runtime, definition: QueryDef, core: lp.Output) -> tuple[Request | None, bool]:
@@ -112,6 +136,7 @@ def _from_synopses(
         wanted, errors, counted, entry.definition.subwindow, synopsis not in APART
     )
     member.seeking = seeking(synopsis)
+    member.seeking.any_value = bool(definition.parameters)
     query = LookupQuery(
         definition,
         phys,
@@ -126,6 +151,8 @@ def _from_synopses(
     query.elastic = True
     query.notes = notes(phys)
     settle(runtime, member, query, core, counted)
+    if definition.parameters:
+        member.same = 0  # its request does not say which groups are in its answer
     return query
 
 
@@ -156,8 +183,28 @@ def lookup(
     if group is not None and runtime.clocks.query_clock(query.reads) >= ENDED:
         clock = max(clock, group.over(clock))
     query.check()
-    rows, at = query.ask(clock, clock + 1 if group is None else group.latest(clock), cancel)
+    finish = _finish(query, bind_values(statement, definition, catalog))
+    boundary = clock + 1 if group is None else group.latest(clock)
+    rows, at = query.ask(clock, boundary, cancel, finish)
     types = tuple(str(f.type) for f in query.output.schema)
     late = catalog.sees_late(query.reads)
     behind = None if late else rows_behind(runtime, query.reads, clock)
     return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)
+
+
+def _finish(query: LookupQuery, values: tuple[Lit, ...]) -> Callable[[Answer], Answer] | None:
+    """What is done with what was kept ready, where that depends on values of LOOKUP: a member of a
+    group does it itself, so that an index may find its groups."""
+    if not query.above:
+        return None
+    member, steps = query.evaluator, with_values(query.above, values)
+    if isinstance(member, Member):
+        member.ask_above(steps)
+        return None
+    above = Above(steps, 0, query.errors)
+
+    def finish(rows: Answer) -> Answer:
+        cols, _, n = above.run(list(rows.cols), rows.n)
+        return Answer(n, tuple(cols)).in_order()
+
+    return finish

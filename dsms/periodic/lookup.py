@@ -8,7 +8,7 @@ only moved when it is asked, or when too many rows wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.api import Cancel, Subscription
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.operators.answers import Answer
 from dsms.operators.sort import sort_order
 from dsms.periodic.counted import Numbers
@@ -27,6 +27,7 @@ from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.sources import StreamConsumer
+from dsms.sql.open_values import Step
 from dsms.sql.types import ALWAYS
 from dsms.state.columns import all_taken
 
@@ -89,9 +90,11 @@ class Waiting:
 
 @dataclass(slots=True)
 class LookupQuery(EvaluatedQuery):
-    """A query ON LOOKUP."""
+    """A query ON LOOKUP.  `above`: what is done to what its evaluator answers, once the values of
+    its parameters are known."""
 
     lookups: int = 0
+    above: tuple[Step, ...] = ()
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         """Only where too many rows wait; one that reads when it is asked takes note of the time."""
@@ -126,14 +129,29 @@ class LookupQuery(EvaluatedQuery):
     def answer_rows(self) -> int:
         return 0 if self.last is None else self.last.n
 
-    def ask(self, clock: int, boundary: int, cancel: Cancel | None) -> tuple[Answer, int]:
+    def _finished(self, rows: Answer, finish: Callable[[Answer], Answer]) -> Answer:
+        """A row that may not fail stops the query here as it does in operators."""
+        try:
+            return finish(rows)
+        except DsmsError as failure:
+            self.fail(copy(failure))
+            raise
+
+    def ask(
+        self,
+        clock: int,
+        boundary: int,
+        cancel: Cancel | None,
+        finish: Callable[[Answer], Answer] | None = None,
+    ) -> tuple[Answer, int]:
         """The answer before `boundary`, and the instant it holds at; `clock`: that of its
-        streams."""
+        streams; `finish`: what is done to what the evaluator answers."""
         self.lookups += 1
         try:
             rows = self.evaluator.evaluate(boundary, cancel)
         finally:
             self._as_inner()
+        rows = rows if finish is None else self._finished(rows, finish)
         if self.sort is not None:
             order = sort_order(rows.cols, rows.n, self.sort, self.errors)
             rows = Answer(len(order), all_taken(rows.cols, order))

@@ -60,6 +60,8 @@ def expression(expr: Expr, schema: Schema) -> str:
             return literal(expr)
         case Call(fn="cast"):
             return f"CAST({expression(expr.args[0], schema)} AS {expr.type})"
+        case Call(fn="parameter"):
+            return f"?{expr.params[0]}"
         case Call(fn="not"):
             return f"NOT {_inner(expr.args[0], schema)}"
         case Call(fn="neg"):

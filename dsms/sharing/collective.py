@@ -27,7 +27,14 @@ from dsms.sharing.incremental import Answers
 from dsms.sharing.member import Cells, Due, Member
 from dsms.sharing.request import Request
 from dsms.sharing.search import Peaks, Search, passing, value_of
-from dsms.sharing.threshold import Threshold, extreme, sums, threshold
+from dsms.sharing.threshold import (
+    UNSEEN,
+    Threshold,
+    extreme,
+    rounded_up,
+    sums,
+    threshold,
+)
 from dsms.sql.expr import AggCall
 from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.extreme_index import ExtremeIndex
@@ -72,9 +79,8 @@ def threshold_of(member: Member[Any]) -> Threshold | None:
     """By what an index finds the member's groups; None if it can't, or is not to."""
     seeking = member.seeking
     if not seeking.known:
-        seeking.known = True
-        if isinstance(member.request, Request):
-            seeking.threshold = threshold(member.request, member.above.nodes)
+        one = isinstance(member.request, Request)
+        seeking.know(threshold(member.request, member.above.nodes) if one else None)
     return None if seeking.wish == "none" else seeking.threshold
 
 
@@ -136,16 +142,20 @@ def _fits(column: AggregateColumn, low: int, high: int) -> bool:
 
 def _search(group: Asking, column: AggregateColumn, call: AggCall) -> Search:
     """The column's search, with an index for the thresholds of all members."""
+    search = column.searches.setdefault(call, Search())
+    largest = UNSEEN
+    if isinstance(search.index, CollectiveIndex):
+        largest = max(UNSEEN, rounded_up(int(search.index.total.max(initial=0))))
     asked = [
-        t.least
+        least
         for m in group.members
         if (t := threshold_of(m)) is not None
         and t.call == call
         and m.view is not None
         and m.view.single
         and m.view.column(call) is column
+        for least in m.seeking.span(largest)
     ]
-    search = column.searches.setdefault(call, Search())
     first = column.base + column.synopsis.first
     if extreme(call):
         bounds = ExtremeIndex.bounds_for(asked)

@@ -23,7 +23,7 @@ from dsms.running.sources import StreamConsumer
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.feed import GroupFeed, SingleFeed
 from dsms.sharing.incremental import Answers
-from dsms.sharing.request import Wanted
+from dsms.sharing.request import Request, Wanted
 from dsms.sharing.threshold import Seeking
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col
@@ -167,6 +167,12 @@ class Member(Fed, Generic[R]):
     def sliding(self) -> PeriodicQuery | None:
         """Its query, if that has boundaries; one ON LOOKUP has none."""
         return self.query if isinstance(self.query, PeriodicQuery) else None
+
+    def ask_above(self, nodes: tuple[lp.Select | lp.Project, ...]) -> None:
+        """What a look-up makes of its aggregates, which depends on the values that it gives."""
+        inside = self.request.above if isinstance(self.request, Request) else ()
+        self.above = Above((*inside, *nodes), len(self.request.keys), self.above.errors)
+        self.seeking.known = False
 
     def reads(self, feed: SingleFeed) -> bool:
         """Whether it is answered from that feed of its group."""

@@ -22,6 +22,8 @@ MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq"}
 ULPS = Decimal(2) ** -50  # what a number changes by, at most, when it becomes a double
 NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.INTERVAL, Kind.TIMESTAMP)
 WHOLE = (Kind.INT, Kind.INTERVAL, Kind.DECIMAL)
+# an index for any value has levels for counts up to here at once, and up to there whatever came
+AT_ONCE, UNSEEN = 1 << 10, 1 << 24
 # with these options a query is not answered from synopses of other conditions
 APART = frozenset(("own", "collective"))
 Wish = Literal["auto", "collective", "none"]
@@ -40,11 +42,34 @@ class Threshold:
 @dataclass(slots=True)
 class Seeking:
     """How a member finds its groups: `threshold`, once that is `known`, and by the index as it is
-    wished."""
+    wished.  `any_value`: look-ups say the threshold, `most` the highest of counts so far."""
 
     wish: Wish = "auto"
     known: bool = False
     threshold: Threshold | None = field(default=None)
+    any_value: bool = False
+    most: int = 0
+
+    def know(self, found: Threshold | None) -> None:
+        """By that the groups are found now."""
+        if found is not None and self.any_value:
+            if extreme(found.call):
+                found = None  # whose bounds an index knows ahead
+            else:
+                self.most = max(self.most, rounded_up(int(found.least)))
+        self.known, self.threshold = True, found
+
+    def span(self, largest: int) -> tuple[float, ...]:
+        """Thresholds that an index of the member's must serve as well as one made for them;
+        `largest`: no sum is larger."""
+        if self.threshold is None:
+            return ()
+        return (0, min(self.most, largest)) if self.any_value else (self.threshold.least,)
+
+
+def rounded_up(number: int) -> int:
+    """The next power of four, from `AT_ONCE` on: so an index grows a few times, if at all."""
+    return max(AT_ONCE, min(4 ** (number.bit_length() // 2 + 1), MOST - 1))
 
 
 def seeking(synopsis: Option | None) -> Seeking:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dsms.sql import ast
 from dsms.sql.expr import Expr
 from dsms.sql.keyed import SUFFIX
-from dsms.sql.types import Schema
+from dsms.sql.types import Schema, Type
 
 Option = str | int | float | bool
 
@@ -143,6 +143,7 @@ class QueryDef(Placed):
     places: tuple[int, ...] = ()
     over: tuple[str, ...] = ()  # names of the queries whose answers it reads,
     beside: tuple[str, ...] = ()  # ... and of the streams and tables that it reads beside them
+    parameters: tuple[Type, ...] = ()  # what LOOKUP gives values for
     place: str = ""
 
 

@@ -59,7 +59,7 @@ _FIRST = ("COMMA", "RPAR", "RSQB", "LPAR", "LSQB", "TIME_UNIT", "NAME")
 def expectation(accepts: Set[str]) -> str:
     """``expected a comma, ) or FROM``; empty if the list would say nothing."""
     left, phrases = set(accepts), []
-    left -= {"QUOTED", "SEMICOLON"}
+    left -= {"QUOTED", "SEMICOLON", "PARAMETER"}
     if {"CREATE", "DROP", "SHOW"} <= left:
         return "expected a statement (SELECT, CREATE, DROP, INSERT, EXPLAIN, SHOW, ...)"
     ends = "$END" in left

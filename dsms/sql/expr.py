@@ -44,6 +44,7 @@ class Call:
 
 
 Expr = Col | Lit | Call
+PARAMETER = "parameter"  # a Call of it is the value that LOOKUP gives; its number is in `params`
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ Every complaint is a `QueryError` DS1xx with line and column:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 
 from lark import Token
@@ -40,6 +41,7 @@ TOKENS = 512  # of a statement that are read in one go
 SHORT = 2000  # characters of a SELECT that is known for a while
 KNOWN = 256  # of them
 _known: dict[tuple[str, int, int], ast.Statement] = {}
+_LOOKUP = re.compile(r"\bLOOKUP\b", re.IGNORECASE)
 MAX_DEPTH = 150  # nodes below each other; code that walks the tree may use recursion
 
 
@@ -124,26 +126,54 @@ def _parsing(piece: Piece, values: Parameters | None) -> Generator[None, None, a
         1 - piece.column,
     )
     read, feed = 0, state.parser_state.feed_token
+    open_marks = _OpenMarks(piece.text) if values is None else None
     try:
         for token in state.lexer_thread.lex(state.parser_state):
-            if token.type == MARK:
-                _feed_value(feed, token, values)
-            else:
+            if token.type != MARK:
                 feed(token)
+            elif open_marks is not None:
+                open_marks.feed(feed, token)
+            elif values is not None:
+                _feed_value(feed, token, values)
             read += 1
             if read % TOKENS == 0:
                 yield
         statement: ast.Statement = state.feed_eof(state.lexer_thread.state.last_token)
+        if open_marks is not None:
+            open_marks.check(statement)
         return statement
     except UnexpectedInput as error:
         error.interactive_parser = state  # type: ignore[attr-defined]
         raise
 
 
-def _feed_value(feed: Callable[[Token], object], mark: Token, values: Parameters | None) -> None:
-    """The constant that a parameter is, in place of its mark.  Raises DS617, DS618."""
-    if values is None:
-        raise without_values(mark)
+class _OpenMarks:
+    """Marks of a statement that comes without values: each ``?`` of a query ON LOOKUP stays open,
+    numbered from 1 on, for LOOKUP to give its value."""
+
+    def __init__(self, text: str) -> None:
+        self.may_be = _LOOKUP.search(text) is not None
+        self.marks: list[Token] = []
+
+    def feed(self, feed: Callable[[Token], object], mark: Token) -> None:
+        """The mark as an expression.  Raises DS617 where it is none."""
+        if not self.may_be or mark != "?":
+            raise without_values(mark)
+        self.marks.append(mark)
+        try:
+            feed(Token.new_borrow_pos(MARK, str(len(self.marks)), mark))
+        except UnexpectedInput:
+            raise without_values(mark) from None
+
+    def check(self, statement: ast.Statement) -> None:
+        """DS617: it is no query ON LOOKUP."""
+        made = statement.target if isinstance(statement, ast.Explain) else statement
+        if self.marks and not (isinstance(made, ast.CreateQuery) and made.on_lookup):
+            raise without_values(self.marks[0])
+
+
+def _feed_value(feed: Callable[[Token], object], mark: Token, values: Parameters) -> None:
+    """The constant that a parameter is, in place of its mark.  Raises DS618."""
     try:
         for token in values.tokens(mark):
             feed(token)

@@ -41,7 +41,8 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
             return f"HEARTBEAT {name(what)} AT {instant(moment)}"
         case ast.EndStream(what):
             return f"END STREAM {name(what)}"
-        case ast.Lookup(what):
-            return f"LOOKUP {name(what)}"
+        case ast.Lookup(what, given):
+            values = f" ({', '.join(map(part, given))})" if given else ""
+            return f"LOOKUP {name(what)}{values}"
         case _:
             return None

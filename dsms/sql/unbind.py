@@ -42,6 +42,8 @@ def unbind(expr: Expr, columns: Sequence[ast.Expr]) -> ast.Expr:
             return columns[index]
         case Lit():
             return literal(expr)
+        case Call(fn="parameter", params=(int() as number,)):
+            return ast.Parameter(number)
         case Call(args=args):
             return _call(expr, tuple(unbind(a, columns) for a in args))
 

@@ -228,4 +228,30 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "this query reads 65 streams",
         "CREATE STREAM name AS SELECT Istream(*) FROM busy",
     ),
+    (
+        "DS350",
+        "CREATE QUERY q AS SELECT SUM(qty) FROM trades [RANGE 10] WHERE px > ^? ON LOOKUP",
+        "a parameter of LOOKUP can't stand in WHERE",
+        "HAVING COUNT(*) > ?",
+    ),
+    (
+        "DS350",
+        "CREATE QUERY q AS SELECT DISTINCT sym FROM trades [RANGE 10] GROUP BY sym "
+        "HAVING COUNT(*) > ^? ON LOOKUP",
+        "HAVING of the query itself",
+        "leave out DISTINCT",
+    ),
+    (
+        "DS351",
+        "CREATE QUERY q AS SELECT sym FROM trades [RANGE 10] GROUP BY sym HAVING ^? IS NULL "
+        "ON LOOKUP",
+        "nothing tells the type",
+        "?::INT",
+    ),
+    ("DS352", "LOOKUP ^above", "takes 1 value, and there is none", "LOOKUP above (INT)"),
+    ("DS352", "LOOKUP above (1, ^2)", "there are 2 values", "LOOKUP above (INT)"),
+    ("DS352", "LOOKUP ready (^1)", "ready has no parameters", "LOOKUP ready"),
+    ("DS353", "LOOKUP above (^'1')", "is INT, and the value is STRING", "whole number"),
+    ("DS353", "LOOKUP above (^2.5)", "is INT, and the value is FLOAT", "?::FLOAT"),
+    ("DS353", "LOOKUP above (1 ^+ 1)", "is a constant", "write a literal"),
 ]

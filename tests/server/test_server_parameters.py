@@ -10,7 +10,7 @@ import pytest
 
 import dsms
 from dsms.engine import Engine
-from dsms.errors import UsageError
+from dsms.errors import QueryError, UsageError
 from dsms_client.url import parse_url
 
 
@@ -35,6 +35,13 @@ def test_values_travel_beside_the_text(serve):
         ):
             with pytest.raises(UsageError, match=code):
                 db.query("SELECT ?", params)
+
+        db.execute(
+            "CREATE QUERY above AS SELECT k FROM s [RANGE 1 h] GROUP BY k HAVING k > ? ON LOOKUP"
+        )
+        assert db.query("LOOKUP above (?)", [3]).rows == db.query("LOOKUP above (3)").rows == []
+        with pytest.raises(QueryError, match="DS353"):
+            db.query("LOOKUP above (?)", ["3"])
 
     async def asked():
         async with await dsms.connect_async(url) as there:

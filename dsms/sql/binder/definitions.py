@@ -20,9 +20,10 @@ from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
-from dsms.sql.logical import Output, answers_of, own_reads
+from dsms.sql.logical import Output, Sort, answers_of, own_reads
+from dsms.sql.open_values import expressions, parts, types_of
 from dsms.sql.printer import to_sql
-from dsms.sql.types import INT, TIMESTAMP, Default, Field, Kind, Schema
+from dsms.sql.types import INT, TIMESTAMP, Default, Field, Kind, Schema, Type
 
 UNITS = ("s", "ms", "us", "ns")
 UNINDEXED = (Kind.BOOL,)  # two values alone
@@ -128,6 +129,7 @@ def bind_create_query(
         plan.schema,
         options,
         statement.on_lookup,
+        parameters=_parameters(plan) if statement.on_lookup else (),
         archive=archive is not None,
         archive_for=maybe_fixed(archive.keep, "ARCHIVE FOR", zero=True) if archive else None,
         archive_cluster=_cluster(archive, plan.schema),
@@ -136,6 +138,12 @@ def bind_create_query(
         places=places,
     )
     return with_reads(made, plan), plan
+
+
+def _parameters(plan: Output) -> tuple[Type, ...]:
+    """The types of what LOOKUP gives values for."""
+    below = plan.child.child if isinstance(plan.child, Sort) else plan.child
+    return types_of(expressions(parts(below)[1]))
 
 
 def with_reads(query: QueryDef, plan: Output) -> QueryDef:

@@ -11,6 +11,7 @@ from dsms.sql import ast, functions
 from dsms.sql.binder.calls import BINARY, COMPARE, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
+from dsms.sql.binder.open_values import open_value
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.stamps import ENDS, is_stamp, misplaced
 from dsms.sql.binder.typenames import type_of
@@ -56,10 +57,10 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
         case ast.Binary(op=op, left=left, right=right):
             return call(BINARY[op], [bind(env, left), bind(env, right)], node)
         case ast.Comparison(op=op, left=left, right=right):
-            return call(COMPARE[op], [bind(env, left), bind(env, right)], node)
+            return call(COMPARE[op], _alike(env, [left, right]), node)
         case ast.IsDistinct(left=left, right=right):
             fn = "not_distinct_from" if node.negated else "distinct_from"
-            return call(fn, [bind(env, left), bind(env, right)], node)
+            return call(fn, _alike(env, [left, right]), node)
         case ast.And() | ast.Or() | ast.Not() | ast.IsNull() | ast.IsBool():
             return _logic(env, node)
         case ast.Between() | ast.InList() | ast.Like():
@@ -68,6 +69,10 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
             return call("neg", [bind(env, operand)], node)
         case ast.Case():
             return _case(env, node)
+        case ast.Parameter():
+            return open_value(node, env.place, None)
+        case ast.Cast(operand=ast.Parameter() as value):
+            return open_value(value, env.place, type_of(node.type))
         case ast.Cast(operand=operand):
             return _explicit_cast(bind(env, operand), node)
         case ast.FuncCall():
@@ -76,6 +81,16 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
             raise _misplaced(env, node)
         case _:
             return literal(node)
+
+
+def _alike(env: Env, nodes: Sequence[ast.Expr]) -> list[Expr]:
+    """Expressions that are compared: a parameter of LOOKUP has the type of the first other."""
+    bound = [None if isinstance(n, ast.Parameter) else bind(env, n) for n in nodes]
+    type_ = next((b.type for b in bound if b is not None and b.type != NULL), None)
+    return [
+        open_value(n, env.place, type_) if b is None else b
+        for n, b in zip(nodes, bound, strict=True)
+    ]
 
 
 def literal(node: ast.Expr) -> Lit:
@@ -161,11 +176,8 @@ def _not(expr: Expr) -> Expr:
 def _predicate(env: Env, node: ast.Expr) -> Expr:
     match node:
         case ast.Between(operand=operand, low=low, high=high):
-            x = bind(env, operand)
-            found = _chain(
-                "and",
-                [call("ge", [x, bind(env, low)], node), call("le", [x, bind(env, high)], node)],
-            )
+            x, least, most = _alike(env, [operand, low, high])
+            found = _chain("and", [call("ge", [x, least], node), call("le", [x, most], node)])
         case ast.InList():
             found = _in_list(env, node)
         case ast.Like(operand=operand, pattern=pattern):
@@ -192,7 +204,7 @@ def _in_list(env: Env, node: ast.InList) -> Expr:
                 rows[0],
                 "write one value per item",
             )
-        return call("in", [bind(env, node.operand), *(bind(env, i) for i in node.items)], node)
+        return call("in", _alike(env, [node.operand, *node.items]), node)
     left = [bind(env, x) for x in node.operand.items]
     options = [_row_equals(env, left, item) for item in node.items]
     return options[0] if len(options) == 1 else _chain("or", options)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dsms.sql import ast
+from dsms.sql.binder import open_values
 from dsms.sql.binder.context import Context
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
 from dsms.sql.codes import error, suggest
@@ -42,6 +43,7 @@ def check(ctx: Context, node: Node, output: ast.Output | None, query: ast.Query)
         raise error(
             "DS329", message, query, "leave ON LOOKUP out, or run the SELECT when it is needed"
         )
+    open_values.check(node, query)
 
 
 def _reads_stream(node: Node) -> bool:

@@ -57,6 +57,13 @@ class NullLit(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """``?`` in a query ON LOOKUP: the `number`-th value of LOOKUP, from 1 on."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalLit(Expr):
     """``INTERVAL '5' MINUTE``; may be negative; never MONTH or YEAR (INTERVAL counts
     microseconds)."""

@@ -301,9 +301,11 @@ class Set(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Statement):
-    """``LOOKUP q``: the answer, now, of a query registered ON LOOKUP."""
+    """``LOOKUP q [(value, ...)]``: the answer, now, of a query registered ON LOOKUP; `values`:
+    those of its parameters."""
 
     name: Ident
+    values: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

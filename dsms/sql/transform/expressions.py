@@ -102,6 +102,10 @@ class Literals(Times):
     def bytes_literal(self, pos: Pos, token: Token) -> ast.BytesLit:
         return ast.BytesLit(literals.byte_string(token, pos), pos=pos)
 
+    @token_rule("PARAMETER")
+    def parameter(self, pos: Pos, number: Token) -> ast.Parameter:
+        return ast.Parameter(int(number), pos=pos)  # the parser has numbered it
+
     null_literal = node(ast.NullLit)
 
     @token_rule("TRUE", "FALSE")
