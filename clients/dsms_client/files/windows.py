@@ -63,6 +63,9 @@ def _rows(client: Client, folder: Path, stream: dict[str, Any], number: int) -> 
     name = literals.name(stream["stream"])
     if stream["waiting"]:
         yield f"-- stream {name}: {stream['waiting']} rows wait behind its clock"
+    if stream["since"] is not None:
+        gone = f"rows before {show.instant(stream['since'])} are no longer kept"
+        yield f"-- stream {name}: {gone}; of windows that reach further back they will be missing"
     file = f"stream{number}.parquet"
     if _write(client, stream["stream"], folder / file, stream):
         yield f"COPY {name} FROM '{file}';"
