@@ -231,11 +231,17 @@ def test_two_headers_for_one_column_are_refused(file: Any) -> None:
 
 
 def test_a_quote_that_is_never_closed_is_named(file: Any) -> None:
-    text = 'k,v\n"a,1\nb,2\n'
-    assert load(file("a.csv", text), [("k", "STRING"), ("v", "INT")]) == (
-        [],
-        ["2: 1 values for 2 columns; is a quote opened that is never closed?"],
-    )
+    for row in ('"a,1\nb,2\n', 'a,"1\nb,2\n', 'a,"1', '"a\n"",1\n'):
+        rows, reasons = load(file("a.csv", f"k,v\nx,1\n{row}"), [("k", "STRING"), ("v", "STRING")])
+        assert rows == [["x", "1"]]
+        assert reasons == ["3: is a quote opened that is never closed, or is the file cut short?"]
+
+
+def test_an_array_of_json_that_is_not_closed_is_named(file: Any) -> None:
+    for text in ('[{"k": 1},\n', '[{"k": 1}', '[{"k": 1} {"k": 2}]', '[{"k": 1},, {"k": 2}]'):
+        with pytest.raises(DsmsError, match=r"(?s)DS530.*cut short"):
+            load(file("a.json", text), [("k", "INT")])
+    assert load(file("a.json", '[{"k": 1},\n{"k": 2}]\n'), [("k", "INT")])[0] == [[1], [2]]
 
 
 # texts of a FLOAT, and what they are, or why they are none

@@ -13,6 +13,10 @@ from dsms.errors import UsageError
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
+class Unclosed(bytes):
+    """The end of a file from a row on in which a quote is opened that is never closed."""
+
+
 def blocks(
     stream: Any,
     size: int,
@@ -22,7 +26,7 @@ def blocks(
     limited: bool = True,
 ) -> Iterator[bytes]:
     """Whole rows, about `size` bytes at a time, `start` before all; each block ends with a line
-    end, the last one perhaps not.
+    end, the last one perhaps not, which may be `Unclosed`.
 
     `delimiter`: that of CSV whose values may hold line ends in quotes (None: no line end is in a
     value).  If that is `limited`, raises DS530 for a row of more than
@@ -45,7 +49,19 @@ def blocks(
             break
         data = rest + part if rest else part
     if rest:
+        yield from _last(rest, delimiter)
+
+
+def _last(rest: bytes, delimiter: str | None) -> Iterator[bytes]:
+    """What no line end outside of quotes follows."""
+    ended = rest if rest.endswith(b"\n") else rest + b"\n"
+    cut = end_of_rows(ended, delimiter)
+    if cut == len(ended):
         yield rest
+        return
+    if cut:
+        yield rest[:cut]
+    yield Unclosed(rest[cut:])
 
 
 def end_of_rows(data: bytes, delimiter: str | None) -> int:

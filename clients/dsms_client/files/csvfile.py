@@ -21,7 +21,14 @@ import pyarrow.csv
 
 from dsms.errors import UsageError
 from dsms.instants import within
-from dsms_client.files.blocks import blocks, empty_lines, has_hexadecimal, line_ends, plain_lines
+from dsms_client.files.blocks import (
+    Unclosed,
+    blocks,
+    empty_lines,
+    has_hexadecimal,
+    line_ends,
+    plain_lines,
+)
 from dsms_client.files.garbled import ENCODING, is_one, own, recoded, untold
 from dsms_client.files.guess import delimiter_of
 from dsms_client.files.header import Header, read_header
@@ -84,6 +91,9 @@ def rows(
     line = header.lines + 1
     within = delimiter if mapping.options.quoted else None
     for block in blocks(stream, BLOCK, within, source.name, header.rest):
+        if isinstance(block, Unclosed):
+            yield replace(reader.unclosed(block, line), done=source.position())
+            return
         block, lines = reader.prepared(block)
         piece = reader.whole(block, line) or reader.by_row(source, block, line)
         if lines is not None:
@@ -126,6 +136,12 @@ class _Reader:
         found = block.splitlines(keepends=True)
         kept = [i for i, line in enumerate(found) if not line.startswith(self._skip)]
         return b"".join(found[i] for i in kept), np.array([*kept, len(found) - 1])
+
+    def unclosed(self, block: bytes, line: int) -> Piece:
+        """The end of a file as one reject."""
+        why = "is a quote opened that is never closed, or is the file cut short?"
+        rejects = [Reject(line, why, block.decode(errors="replace"))]
+        return self._typed(self._no_rows(), np.empty(0, np.int64), rejects, 0)
 
     def whole(self, block: bytes, first: int) -> Piece | None:
         """The block as Arrow reads it, or None if anything is unusual."""

@@ -37,6 +37,7 @@ def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]
     there is something else."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     text, line, over, begun = "", 1, False, False
+    array, broken, commas, count = False, False, 0, 0
     while not over:
         part = stream.read(size)
         over = not part
@@ -44,14 +45,18 @@ def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]
         at = 0
         if not begun:
             at, begun = _start(text), bool(text.strip())
+            array = text.lstrip().startswith("[")
             line += text.count("\n", 0, at)
         objects, numbers = [], []
         while True:
             line += text.count("\n", at, (next_at := _BETWEEN.match(text, at).end()))  # type: ignore[union-attr]
-            at = next_at
+            commas, at = commas + text.count(",", at, next_at), next_at
             end = _end(text, at)
             if end is None or (end == len(text) and not over and text[at] not in "{["):
                 break
+            if broken := array and commas != bool(count):
+                break
+            commas, count = 0, count + 1
             objects.append(_ENDS.sub(" ", text[at:end]))
             numbers.append(line)
             line += text.count("\n", at, end)
@@ -60,12 +65,19 @@ def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]
         if objects:
             lines = "\n".join((*objects, "")).encode(errors="surrogateescape")
             yield lines, np.array(numbers, np.int64)
-    if text.strip() not in ("", "]"):
-        raise UsageError(
-            "DS530",
-            f"{name} is not JSON from line {line} on: {text.strip()[:60]!r}",
-            hint="an array of objects, or one object after another; is it cut short?",
-        )
+        if broken:
+            raise _no_json(name, line, text)
+    if text.strip() != ("]" if array else ""):
+        raise _no_json(name, line, text)
+
+
+def _no_json(name: str, line: int, text: str) -> UsageError:
+    shown = f": {text.strip()[:60]!r}" if text.strip() else ", where its array is not closed"
+    return UsageError(
+        "DS530",
+        f"{name} is not JSON from line {line} on{shown}",
+        hint="an array of objects, or one object after another; is it cut short?",
+    )
 
 
 def _start(text: str) -> int:
