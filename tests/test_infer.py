@@ -182,3 +182,9 @@ def test_texts_hold_what_ends_lines_of_text(inferred) -> None:
     assert shown(inferred("x.csv", "a;b\nx\u2028y,1;2\n")) == shown(
         inferred("y.csv", "a;b\nx,1;2\n")
     )
+
+
+def test_columns_that_have_no_type_are_not_called_no_rows(inferred) -> None:
+    with pytest.raises(UsageError, match=r"DS530.*no column that has one type: not a, which holds"):
+        inferred("x.json", '{"a": 1.5}\n{"a": "x"}\n')
+    assert shown(inferred("y.json", '{"a": 1.5}\n{"a": "NaN"}\n')) == "a FLOAT"

@@ -197,6 +197,10 @@ def _in(texts: dict[str, pa.Array], column: str) -> str:
 
 
 def _no_rows(source: FileSource, sample: Sample) -> UsageError:
+    if sample.left_out and not sample.rejects:
+        name, why = next(iter(sample.left_out.items()))
+        what = f"{source.name} has no column that has one type: not {name}, {why}"
+        return UsageError("DS530", what, hint="declare the columns: CREATE STREAM ... (...)")
     what = f"{source.name} has no rows to infer types from"
     if not sample.rejects:
         return UsageError("DS530", what)

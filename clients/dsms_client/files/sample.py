@@ -136,14 +136,19 @@ def _json(source: FileSource, head: bytes, rows: int) -> Sample:
         if any(isinstance(value, list | dict) for value in there):
             sample.left_out[name] = "which holds lists"
             continue
-        kinds = {type(v) for v in there}
-        if len(kinds) > 1:
+        kinds = {type(v) for v in there if v not in NO_NUMBERS}
+        if kinds == {_Number} and any(v in NO_NUMBERS for v in there):
+            sample.types[name] = "FLOAT"
+        elif len({type(v) for v in there}) > 1:
             sample.left_out[name] = "which holds values of several kinds"
             continue
         if kinds == {str} and _are_numbers(there):
             sample.types[name] = "STRING"  # numbers that are written as text
         sample.texts[name] = pa.array([_text(value) for value in values], pa.string())
     return sample
+
+
+NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # how JSON has FLOATs that it can't write
 
 
 class _Number(str):
