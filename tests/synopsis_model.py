@@ -54,6 +54,7 @@ CALLS = {
                   call("quantile_cont", "f", params=(0.3,)),
                   call("quantile_cont", "p", params=(0.9,)),
                   call("quantile_cont", "f", params=(0.3,), distinct=True)],
+    "strings": [call("string_agg", "s", params=("-",)), call("string_agg", "s", params=("",))],
     "tallies": [*(call(fn, c) for fn in ("mode", "entropy") for c in ORDERED)],
     "topk": [AggCall("topk", (COL[c],), COL["s"].type, params=(k,)) for c in ORDERED for k in (1,
                                                                                                3)]

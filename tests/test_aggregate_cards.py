@@ -36,7 +36,7 @@ VALUES: dict[Type, tuple[object, ...]] = {
     STRING: ("c", "a", "c", "b", "d"),
     TIMESTAMP: (30, 10, 30, 20, 80),
 }
-PARAMS = {"phi": 0.5, "k": 2, "lg_k": 11, "size": 200, "g": 4, "scale": "linear"}
+PARAMS = {"phi": 0.5, "k": 2, "lg_k": 11, "size": 200, "g": 4, "scale": "linear", "sep": "-"}
 EXACT = [card for card in CARDS.values() if not card.sampled]
 
 
@@ -98,6 +98,7 @@ def test_it_is_defined_and_tried(card: Card) -> None:
         *(t for group in generated.PLAIN.values() for t in group),
         *generated.BY_ARRIVAL,
         *generated.RUNS,
+        *generated.LISTS,
     ]
     assert card.name == "count_star" or any(
         re.match(rf"{card.name}\b", t, re.IGNORECASE) for t in templates

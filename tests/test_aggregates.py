@@ -66,6 +66,9 @@ FAMILIES = {
         call("fall_start", "i", "f"),
         call("fall_end", "w", "d"),
     ],
+    "strings": [
+        call("string_agg", "s", params=(sep,), filter_=f) for sep, f in (("-", None), ("", "b"))
+    ],
     "mode": [call("mode", c) for c in ORDERED] + [call("mode", "s", filter_="b")],
     "entropy": [call("entropy", c) for c in ORDERED] + [call("entropy", "i", filter_="b")],
     "median": [call("median", "f"), call("median", "t"), call("median", "f", distinct=True)],

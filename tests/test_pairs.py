@@ -1,4 +1,4 @@
-"""Aggregates of two columns, MODE and ENTROPY: continuous, periodic, once, and after a restart."""
+"""Aggregates of two columns, MODE, ENTROPY and STRING_AGG: in all queries, and after a restart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsms import Engine
 
 ALL = (
     "COVAR_POP(y, x) AS cp, COVAR_SAMP(y, x) AS cs, CORR(y, x) AS r, REGR_SLOPE(y, x) AS a, "
-    "REGR_INTERCEPT(y, x) AS b, MODE(k) AS m, ENTROPY(k) AS h"
+    "REGR_INTERCEPT(y, x) AS b, MODE(k) AS m, ENTROPY(k) AS h, STRING_AGG(k, '-') AS l"
 )
 DECLARED = f"""
 CREATE STREAM s (k STRING, y FLOAT, x INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 min;
@@ -20,7 +20,7 @@ CREATE QUERY c AS SELECT {ALL} FROM s [RANGE 4 s];
 CREATE QUERY p AS SELECT {ALL} FROM s [RANGE 4 s SLIDE 1 s];
 """
 ONCE = f"SELECT {ALL} FROM s [RANGE 4 s]"
-NAMES = ("cp", "cs", "r", "a", "b", "m", "h")
+NAMES = ("cp", "cs", "r", "a", "b", "m", "h", "l")
 ROWS = (
     ("a", 3.0, 1), ("b", 5.0, 2), ("b", None, 3), ("c", 9.0, 4), ("a", 1e300, 5), ("a", 7.0, 3),
     ("d", 7.0, 3), ("d", 7.5, 3), ("a", 7.0, 3), ("b", math.nan, 3), ("b", 2.0, 0),
@@ -51,7 +51,11 @@ def wanted(second: int) -> tuple[object, ...]:
     pairs = [(y, x) for _, y, x in rows if y is not None]
     counts = {k: sum(r[0] == k for r in rows) for k in sorted(r[0] for r in rows)}
     shares = [c / len(rows) for c in counts.values()]
-    kinds = (max(counts, key=counts.__getitem__), -math.fsum(p * math.log2(p) for p in shares))
+    mode, entropy = (
+        max(counts, key=counts.__getitem__),
+        -math.fsum(p * math.log2(p) for p in shares),
+    )
+    kinds = (mode, entropy, "-".join(r[0] for r in rows))
     n = len(pairs)
     if any(math.isnan(y) for y, _ in pairs):
         return (*(math.nan,) * 5, *kinds)

@@ -18,8 +18,8 @@ from dsms.aggregates.parts.base import Aggregate, Leaving
 from dsms.aggregates.parts.cells import Algebra
 from dsms.aggregates.parts.counters import Counters
 from dsms.aggregates.parts.distinct import CountTurns, Distinct
+from dsms.aggregates.parts.texts import OwnTexts
 from dsms.aggregates.parts.words import Coding, coding
-from dsms.aggregates.topk import TopK
 from dsms.errors import InternalError, QueryError
 from dsms.sql.expr import AggCall
 
@@ -75,4 +75,4 @@ def answer_coding(call: AggCall, args: tuple[Coding, ...], serving: Aggregate) -
     answers."""
     if CARDS[call.fn].picks:
         return args[0]
-    return serving.texts if isinstance(serving, TopK) else coding(call.type, wide=True)
+    return serving.texts if isinstance(serving, OwnTexts) else coding(call.type, wide=True)

@@ -18,7 +18,7 @@ from numba import njit
 
 from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.counters import Counters
-from dsms.aggregates.parts.texts import joined, shown
+from dsms.aggregates.parts.texts import OwnTexts, joined, shown
 from dsms.aggregates.parts.treap import NIL, TIMES, USED, first, fresh, insert, remove, spare
 from dsms.aggregates.parts.valued import Valued, enter, find, leave
 from dsms.aggregates.parts.words import NONE, Codes
@@ -105,7 +105,7 @@ def _serve(
 
 
 @dataclass(slots=True)
-class TopK(ByGroup):
+class TopK(OwnTexts, ByGroup):
     """The `k` most frequent values of type `type`."""
 
     k: int
@@ -155,11 +155,6 @@ class TopK(ByGroup):
         self.nodes = grown(self.nodes, int(self.state[USED]) + arrivals)
         self.root = grown(self.root, groups, NIL)
         self.values.reserve(arrivals)
-
-    def forget(self, reported: np.ndarray) -> None:
-        """Only these words of answers are needed any more."""
-        if self.texts.crowded(len(reported)):
-            self.texts.purge([reported])
 
     def held(self) -> tuple[np.ndarray, ...]:
         return (self.values.words,)

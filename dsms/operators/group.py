@@ -23,10 +23,10 @@ from numba import njit
 from dsms.aggregates.extremes import extreme
 from dsms.aggregates.parts.base import Aggregate, Answers, Leaving
 from dsms.aggregates.parts.distinct import Distinct
+from dsms.aggregates.parts.texts import OwnTexts
 from dsms.aggregates.parts.words import NONE, Codes, arg_coding, form
 from dsms.aggregates.registry import answer_coding, follow
 from dsms.aggregates.sums import WholeRows, overflow
-from dsms.aggregates.topk import TopK
 from dsms.errors import QueryError
 from dsms.operators.ages import Age
 from dsms.operators.basic import by_parts
@@ -252,7 +252,7 @@ class GroupByOp(InPieces):
             if isinstance(column.coding, Codes) and column.coding.crowded(2 * kept):
                 column.coding.purge(self._held(k))
         for k, serving in enumerate(self.aggregates):
-            if isinstance(serving, TopK):
+            if isinstance(serving, OwnTexts):
                 serving.forget(self.reported.held(k))
 
     def _held(self, column: int) -> list[np.ndarray]:

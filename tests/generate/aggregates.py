@@ -33,6 +33,7 @@ BY_ARRIVAL = (
     "FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})", "RISE_START({t}, {i})",
     "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
 )  # a table  # fmt: skip
+LISTS = ("STRING_AGG({t}, '-')", "STRING_AGG({t})")  # BY_ARRIVAL, of type STRING
 RUNS = ("LONGEST_RISE({c})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
 # those that follow no single rows, and answer by the values alone
 BY_SUBWINDOW = (
@@ -46,7 +47,7 @@ def aggregate(
 ) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
     something; `subwindows`: it is answered from those."""
-    by_arrival = BY_ARRIVAL + (RUNS if type_ == INT else ())
+    by_arrival = BY_ARRIVAL + {INT: RUNS, STRING: LISTS}.get(type_, ())
     others = (by_arrival if ordered else ()) + (BY_SUBWINDOW if subwindows else ())
     template = d.pick(PLAIN[type_] + others)
     kinds = {"t": type_, "i": INT, "f": FLOAT, "b": BOOL}

@@ -302,6 +302,10 @@ def _entropy(args: Args, call: AggCall) -> Value:
     return max(0.0, math.log2(len(args)) - _to_float(terms / len(args)))
 
 
+def _string_agg(args: Args, call: AggCall) -> Value:
+    return str(call.params[0]).join(a[0] for a in args) if args else None
+
+
 def _bool(fold: Callable[[list[bool]], bool]) -> Callable[[Args, AggCall], Value]:
     return lambda args, call: fold([a[0] for a in args]) if args else None
 
@@ -357,6 +361,7 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "fall_start": _run(-1, lambda run: run[0][0]),
     "fall_end": _run(-1, lambda run: run[-1][0]),
     "topk": _topk,
+    "string_agg": _string_agg,
     "mode": _mode,
     "entropy": _entropy,
     "approx_histogram": histogram,

@@ -6,9 +6,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.aggregates.parts.words import Codes
 from dsms.operators.expressions.errors import ErrorCounter
 from dsms.operators.expressions.show import show
 from dsms.sql.types import Kind, Type
+
+
+class OwnTexts:
+    """What follows rows and answers with texts that it makes: `texts` says what its words mean."""
+
+    texts: Codes
+
+    def forget(self, reported: np.ndarray) -> None:
+        """Only these words of answers are needed any more."""
+        if self.texts.crowded(len(reported)):
+            self.texts.purge([reported])
 
 
 def shown(column: pa.Array, type_: Type) -> pa.Array:

@@ -103,6 +103,11 @@ def _check(spec: Card, what: str, value: object) -> object:
         words = " or ".join(f"'{word}'" for word in _WORDS[what])
         message = f"{spec.name} needs a {what} {words}, not {_shown(value)}"
         raise FunctionError("constant", message, position=1 + spec.params.index(what))
+    if what == "sep":
+        if isinstance(value, str):
+            return value
+        message = f"{spec.name} needs a text {what}, not {_shown(value)}"
+        raise FunctionError("constant", message, position=1 + spec.params.index(what))
     try:
         share = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

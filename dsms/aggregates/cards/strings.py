@@ -1,0 +1,22 @@
+"""STRING_AGG."""
+
+from __future__ import annotations
+
+from dsms.aggregates.card import Card
+from dsms.sql.signatures import texts
+
+CARDS = (
+    Card(
+        "string_agg",
+        "string_agg(x [, sep]): the texts one behind the other, by (ts, arrival), with sep (unsaid "
+        "',') between them; NULLs are left out.",
+        texts("STRING -> STRING"),
+        aliases=("listagg",),
+        distinct=False,
+        params=("sep",),
+        defaults=(",",),
+        forms=("code",),
+        ordered=True,
+        warm=("STRING_AGG(k)",),
+    ),
+)

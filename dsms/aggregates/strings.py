@@ -1,0 +1,280 @@
+"""STRING_AGG: the texts of a group in order of age, as one.
+
+list     the slots of a group, linked in order of age; a row that comes late walks to its place from
+         the young end.   O(1) an event in order, 16 bytes a slot
+kept     rows never leave: their words are kept here, linked in the same way
+Cost     an answer is as long as its group, and is written anew whenever the group changes.
+Cells    lists of texts; a union copies them.  Nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEvents, Leaving
+from dsms.aggregates.parts.cells import CellRows
+from dsms.aggregates.parts.counters import dealt
+from dsms.aggregates.parts.fold import Folds
+from dsms.aggregates.parts.heap import NO_WORDS, older
+from dsms.aggregates.parts.items import places, starts_of
+from dsms.aggregates.parts.links import NIL, moved_links, renamed
+from dsms.aggregates.parts.texts import OwnTexts, joined
+from dsms.aggregates.parts.words import NONE, Codes, validity
+from dsms.errors import InternalError
+from dsms.sql.expr import AggCall
+from dsms.sql.types import STRING
+from dsms.state.lengthening import grown
+
+ROOM = 1 << 16  # words of answers worked on at a time
+
+
+@njit(cache=True, nogil=True)
+def _enter(g, s, ages, head, tail, before, after):
+    """Slot s takes its place in the list of g."""
+    at, behind = tail[g], np.int64(NIL)
+    while at >= 0 and older(s, at, ages):
+        at, behind = before[at], at
+    before[s], after[s] = at, behind
+    if at >= 0:
+        after[at] = s
+    else:
+        head[g] = s
+    if behind >= 0:
+        before[behind] = s
+    else:
+        tail[g] = s
+
+
+@njit(cache=True, nogil=True)
+def _leave(g, s, head, tail, before, after):
+    a, b = before[s], after[s]
+    if a >= 0:
+        after[a] = b
+    else:
+        head[g] = b
+    if b >= 0:
+        before[b] = a
+    else:
+        tail[g] = a
+
+
+@njit(cache=True, nogil=True)
+def _serve(
+    start,
+    code,
+    sign,
+    slot,
+    emit,
+    words,
+    valid,
+    ages,
+    n,
+    head,
+    tail,
+    before,
+    after,
+    out,
+    ends,
+    touch,
+):
+    """Events from `start` on, until `out` may have no room for another answer: (next event, answers
+    given).  The words of answer i end at ends[i]; touch[i] asked for it."""
+    m, given = np.int64(0), 0
+    for i in range(start, len(code)):
+        g, s = code[i], slot[i]
+        if emit[i] >= 0 and (m + n[g] + 1 > len(out) or given == len(touch)):
+            return i, given
+        if sign[i] != 0 and (len(valid) == 0 or valid[s]):
+            n[g] += sign[i]
+            if sign[i] > 0:
+                _enter(g, s, ages, head, tail, before, after)
+            else:
+                _leave(g, s, head, tail, before, after)
+        if emit[i] >= 0 and n[g] > 0:
+            at = head[g]
+            while at >= 0:
+                out[m] = words[at]
+                m += 1
+                at = after[at]
+            ends[given], touch[given] = m, emit[i]
+            given += 1
+    return len(code), given
+
+
+def _chains() -> list[np.ndarray]:
+    return [np.empty(0, np.int64) for _ in range(2)]
+
+
+@dataclass(slots=True)
+class StringRows(OwnTexts):
+    """Rows leave.  `n` counts the texts of a group, `ends` are the first and last slot of its list;
+    `links` the slots before and after each."""
+
+    separator: str
+    texts: Codes = field(default_factory=lambda: Codes(STRING, ordered=False))  # what answers mean
+    n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    ends: list[np.ndarray] = field(default_factory=_chains)
+    links: list[np.ndarray] = field(default_factory=_chains)
+
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        (a,) = args
+        self.n = grown(self.n, feed.groups)
+        self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
+        self.links = [grown(k, len(a.words), NIL) for k in self.links]
+        longest = int(self.n.max(initial=0)) + len(feed.code) + 1
+        found, some = np.empty(max(ROOM, longest), np.int64), min(feed.touches, ROOM)
+        ends, touch, start = np.empty(some, np.int64), np.empty(some, np.int64), 0
+        kept = (a.words, a.valid, feed.ages, self.n, *self.ends, *self.links)
+        while start < len(feed.code):
+            start, given = _serve(start, *feed.events, *kept, found, ends, touch)
+            if given:
+                out.words[touch[:given]] = self._written(found, ends[:given], a)
+                out.valid[touch[:given]] = True
+
+    def _written(self, found: np.ndarray, ends: np.ndarray, a: Arg) -> np.ndarray:
+        """Codes of the answers' texts."""
+        rows = np.arange(ends[-1])
+        column = a.coding.decode(found, NONE, np.ones(len(rows), np.bool_), rows)
+        lists = joined(column, np.concatenate([[0], ends]), self.separator)
+        return self.texts.encode(lists)[0]
+
+    def moved(self, where: np.ndarray) -> None:
+        kept = np.flatnonzero(where >= 0)
+        self.links = [moved_links(k, where, kept) for k in self.links]
+        self.ends = [renamed(e, where) for e in self.ends]
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.n, *self.ends, *self.links)
+        return int(sum(a.nbytes for a in arrays)) + self.texts.nbytes
+
+
+@dataclass(slots=True)
+class StringKept(StringRows):
+    """Rows never leave: `words` are theirs, as they came, the first `used` of the array."""
+
+    words: np.ndarray = field(default_factory=lambda: NO_WORDS)
+    used: int = 0
+
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        (a,) = args
+        come = feed.sign > 0
+        if len(a.valid):
+            come &= a.valid[feed.slot]
+        count = int(np.count_nonzero(come))
+        self.words = grown(self.words, self.used + count)
+        self.words[self.used : self.used + count] = a.words[feed.slot[come]]
+        slot = self.used + np.maximum(np.cumsum(come) - 1, 0)
+        sign = come.astype(feed.sign.dtype)
+        self.used += count
+        mine = replace(feed, slot=slot, sign=sign, ages=NO_AGES)
+        StringRows.run(self, mine, (Arg(self.words, NONE, NO_BOOLS, a.coding),), out)
+
+    def moved(self, where: np.ndarray) -> None:
+        return
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return (self.words[: self.used],)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.words.nbytes) + StringRows.nbytes.fget(self)  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """n cells: those of cell i are from starts[i] to starts[i + 1], the older first.
+
+    starts int64[n + 1];  values string[m], without NULLs"""
+
+    starts: np.ndarray
+    values: pa.Array
+
+
+@dataclass(slots=True)
+class StringCells(Folds):
+    """STRING_AGG in cells."""
+
+    separator: str
+
+    def empty(self, cells: int) -> Texts:
+        return Texts(np.zeros(cells + 1, np.int64), pa.array([], pa.string()))
+
+    def lift(self, rows: CellRows, cells: int) -> Texts:
+        (column,) = rows.args
+        valid, cell = validity(column), rows.cell
+        if valid is not None:
+            cell, column = cell[valid], column.filter(pa.array(valid))
+        if not len(cell):
+            return self.empty(cells)
+        order = np.argsort(cell, kind="stable")
+        return Texts(starts_of(cell[order], cells), column.take(pa.array(order)))
+
+    def combine(self, older: Texts, newer: Texts) -> Texts:
+        n = self.size(older)
+        index = np.arange(2 * n).reshape(2, n).T.ravel()
+        found = self.take(self.concat([older, newer]), index)
+        return Texts(found.starts[::2].copy(), found.values)
+
+    def subtract(self, whole: Texts, part: Texts) -> Texts:
+        raise InternalError("DS905", "lists of texts can't be subtracted; please report this")
+
+    def size(self, state: Texts) -> int:
+        return len(state.starts) - 1
+
+    def take(self, state: Texts, index: np.ndarray) -> Texts:
+        place, starts = places(state.starts, index)
+        return Texts(starts, state.values.take(pa.array(place)))
+
+    def concat(self, states: Sequence[Texts]) -> Texts:
+        if not states:
+            return self.empty(0)
+        sizes = np.concatenate([np.diff(s.starts) for s in states])
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return Texts(starts, pa.concat_arrays([s.values for s in states]))
+
+    def present(self, state: Texts) -> np.ndarray:
+        return np.diff(state.starts) > 0
+
+    def merge(
+        self,
+        state: Texts,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
+    ) -> Texts:
+        index, starts = dealt(group, low, high, base, cells)
+        found = self.take(state, index)
+        return Texts(found.starts[starts], found.values)
+
+    def lower(self, state: Texts) -> pa.Array:
+        there = pa.array(self.present(state))
+        text = joined(state.values, state.starts, self.separator)
+        return pc.if_else(there, text, pa.scalar(None, pa.string()))
+
+    def nbytes(self, state: Texts) -> int:
+        return int(state.starts.nbytes + state.values.nbytes)
+
+
+def follow(call: AggCall, leaving: Leaving) -> StringRows:
+    """The state that follows single rows."""
+    return (StringKept if leaving == "never" else StringRows)(str(call.params[0]))
+
+
+def algebra(call: AggCall) -> StringCells:
+    """The algebra of such a call."""
+    return StringCells(str(call.params[0]))
