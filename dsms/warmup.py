@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from dsms import kernel_cache
 from dsms.aggregates import warm as aggregates
+from dsms.aggregates.parts import valued
 from dsms.archiving import lives
 from dsms.engine import Engine
 from dsms.intake import nesting, packed
 from dsms.oneshot import grouping
 from dsms.operators import join_kernels
 from dsms.operators.expressions import hashes
-from dsms.state import counts, index, ranges
+from dsms.state import counts, index, intern, ranges
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]
@@ -36,6 +37,8 @@ BESIDE = (  # what no query here meets
     ranges.ready,
     grouping.ready,
     hashes.ready,
+    intern.ready,
+    valued.ready,
     join_kernels.halves_ready,  # those wait for more rows than fit here, and for a second core
 )
 

@@ -269,3 +269,8 @@ class Intern:
     def nbytes(self) -> int:
         own = self.chains.nbytes + int(self.known.nbytes + self.spare.nbytes)
         return own + 100 * sum(len(w.codes) for w in self.words.values())
+
+
+def ready() -> None:
+    """Have the kernel that no row meets, but what is read from a file, compiled or loaded now."""
+    Intern(1)._chain(np.empty(0, np.int64))

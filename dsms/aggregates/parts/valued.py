@@ -118,3 +118,8 @@ class Valued:
     @property
     def nbytes(self) -> int:
         return int(self.rows.nbytes) + self.chains.nbytes
+
+
+def ready() -> None:
+    """Have the kernel that no row meets, but what is read from a file, compiled or loaded now."""
+    Valued().take(np.zeros((0, 4), np.int64))
