@@ -76,7 +76,9 @@ ODD: dict[Type, tuple[Any, ...]] = {
     INTERVAL: (0, 1, -S, 86_400 * S),
 }
 TYPES = tuple(ODD)
-PARAMS = {"phi": 0.3, "k": 2, "lg_k": 12, "size": 200, "g": 3, "scale": "linear"}
+PARAMS = {
+    "phi": 0.3, "k": 2, "lg_k": 12, "size": 200, "g": 3, "scale": "linear", "sep": "-",
+}  # a table  # fmt: skip
 
 
 def odd_rows(types: tuple[Type, ...], count: int, seed: int = 1) -> list[tuple]:
