@@ -222,3 +222,15 @@ def test_copy_takes_no_option_that_load_does_not(option: str) -> None:
     with pytest.raises(UsageError) as problem:
         copying.read(f"COPY t FROM 'x.csv' WITH ({option})")
     assert problem.value.code == "DS215"
+
+
+def test_pages_of_parquet_are_what_their_checksums_say(tmp_path: Path) -> None:
+    """Where a file has any: of a text that became another nothing else tells."""
+    path, out = tmp_path / "x.parquet", io.BytesIO()
+    table = pa.table({"v": ["unmistakable"] * 3})
+    pa.parquet.write_table(
+        table, out, write_page_checksum=True, compression="none", use_dictionary=False
+    )
+    path.write_bytes(out.getvalue().replace(b"unmistakable", b"mistakenable"))
+    with pytest.raises(DsmsError, match="DS530"):
+        list(read(FileSource(str(path)), [("v", "STRING")], {}, Options())[1])

@@ -143,7 +143,7 @@ def _rewritten(
     with _writer(target, form, schema) as write:
         for number, file in enumerate(files):
             progress("writing", number, len(files))
-            with pq.ParquetFile(file) as source:
+            with pq.ParquetFile(file, page_checksum_verification=True) as source:
                 for batch in source.iter_batches(PIECE):
                     write(_edge(batch, schema, form))
                     count += batch.num_rows

@@ -56,10 +56,12 @@ def explained(source: FileSource) -> Iterator[None]:
 def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:
     """The file; standard input, and what is compressed as a whole, is held in memory."""
     if source.path != STDIN and source.packed is None:
-        return pyarrow.parquet.ParquetFile(source.path)
+        return pyarrow.parquet.ParquetFile(source.path, page_checksum_verification=True)
     with source.binary() as stream:
         parts = iter(lambda: stream.read(1 << 20), b"")
-        return pyarrow.parquet.ParquetFile(pa.BufferReader(b"".join(parts)))
+        return pyarrow.parquet.ParquetFile(
+            pa.BufferReader(b"".join(parts)), page_checksum_verification=True
+        )
 
 
 def _check_units(schema: pa.Schema, mapping: Mapping) -> None:
