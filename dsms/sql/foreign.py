@@ -100,6 +100,8 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     if found := _join_before(before):
         return found
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
+    if last in ("INNER", "LEFT", "RIGHT", "FULL") and (hint := instead(word, "join")):
+        return 0, f"{last} {word} JOIN", hint
     if in_from and earlier in ("FROM", "JOIN", ","):
         return _named_function(before[-1]) if word == "(" else None
     outer = last == "OUTER" and earlier in _JOINS  # which is known
