@@ -21,9 +21,9 @@ from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEve
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.counters import dealt
 from dsms.aggregates.parts.fold import Folds
-from dsms.aggregates.parts.heap import NO_WORDS, older
+from dsms.aggregates.parts.heap import NO_WORDS, Linked, older
 from dsms.aggregates.parts.items import places, starts_of
-from dsms.aggregates.parts.links import NIL, moved_links, renamed
+from dsms.aggregates.parts.links import NIL
 from dsms.aggregates.parts.texts import OwnTexts, joined
 from dsms.aggregates.parts.words import NONE, Codes, validity
 from dsms.errors import InternalError
@@ -112,25 +112,24 @@ def _chains() -> list[np.ndarray]:
 
 
 @dataclass(slots=True)
-class StringRows(OwnTexts):
-    """Rows leave.  `n` counts the texts of a group, `ends` are the first and last slot of its list;
-    `links` the slots before and after each."""
+class StringRows(Linked, OwnTexts):
+    """Rows leave.  `n` counts the texts of a group, `roots` are the first and last slot of its
+    list; `links` the slots before and after each."""
 
     separator: str
     texts: Codes = field(default_factory=lambda: Codes(STRING, ordered=False))  # what answers mean
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    ends: list[np.ndarray] = field(default_factory=_chains)
+    roots: list[np.ndarray] = field(default_factory=_chains)
     links: list[np.ndarray] = field(default_factory=_chains)
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.n = grown(self.n, feed.groups)
-        self.ends = [grown(e, feed.groups, NIL) for e in self.ends]
-        self.links = [grown(k, len(a.words), NIL) for k in self.links]
+        self._grow(feed, len(a.words))
         longest = int(self.n.max(initial=0)) + len(feed.code) + 1
         found, some = np.empty(max(ROOM, longest), np.int64), min(feed.touches, ROOM)
         ends, touch, start = np.empty(some, np.int64), np.empty(some, np.int64), 0
-        kept = (a.words, a.valid, feed.ages, self.n, *self.ends, *self.links)
+        kept = (a.words, a.valid, feed.ages, self.n, *self.roots, *self.links)
         while start < len(feed.code):
             start, given = _serve(start, *feed.events, *kept, found, ends, touch)
             if given:
@@ -144,17 +143,9 @@ class StringRows(OwnTexts):
         lists = joined(column, np.concatenate([[0], ends]), self.separator)
         return self.texts.encode(lists)[0]
 
-    def moved(self, where: np.ndarray) -> None:
-        kept = np.flatnonzero(where >= 0)
-        self.links = [moved_links(k, where, kept) for k in self.links]
-        self.ends = [renamed(e, where) for e in self.ends]
-
-    def held(self) -> tuple[np.ndarray, ...]:
-        return ()
-
     @property
     def nbytes(self) -> int:
-        arrays = (self.n, *self.ends, *self.links)
+        arrays = (self.n, *self.roots, *self.links)
         return int(sum(a.nbytes for a in arrays)) + self.texts.nbytes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.csv
 import dsms
 from dsms.operators.adaptive_join import AdaptiveJoinOp
 from tests.benchmarks.harness import clean_heap, took
+from tests.benchmarks.multijoin_work import Ran
 
 NAMES = "abcd"
 EDGES = tuple(combinations(range(4), 2))  # a clique: each stream has an attribute for each other
@@ -88,16 +89,6 @@ class Clique:
     def job(self) -> Job:
         where = " AND ".join(f"{NAMES[a]}.k{a}{b} = {NAMES[b]}.k{a}{b}" for a, b in EDGES)
         return Job(self.name, self.streams(), where, self.window * MS)
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """CPU seconds, state in bytes at most, results, and the plan at the end."""
-
-    cpu: float
-    state: int
-    results: int
-    plan: list[str] = field(default_factory=list)
 
 
 def run(job: Job, option: str, frame: int, known: int, prepare: Prepare = lambda op: None) -> Ran:
