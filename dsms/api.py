@@ -43,6 +43,7 @@ class Rows(Tabular):
              none, or one whose rows the user sees late
     since    the instant from which on it lacks no row of these streams: its windows reach back to
              rows that are not kept any more; None: it lacks none
+    approximate  groups may miss a threshold of HAVING by that share of it; None: none does
     """
 
     data: pa.RecordBatch
@@ -50,6 +51,7 @@ class Rows(Tabular):
     as_of: int | None = None
     waiting: int | None = None
     since: int | None = None
+    approximate: float | None = None
 
     def arrow(self) -> pa.Table:
         return own_names(to_edge(self.data, self.types))
@@ -65,7 +67,8 @@ class Push(Tabular):
     `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the
     last row; `ats` gives each row's own instant (int64 array, non-decreasing) where they differ,
     else None.  A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
-    `types` are the SQL types of the columns, where a subscription has handed it out.
+    `types` are the SQL types of the columns, where a subscription has handed it out;
+    `approximate` says by which share groups may miss a threshold (`Rows`).
     `more` is for programs that read clients' pushes as well: a server cuts what is longer than its
     frames, the engine cuts no instant.
     """
@@ -80,6 +83,7 @@ class Push(Tabular):
     code: str | None = None
     more: bool = False
     types: tuple[str, ...] = ()
+    approximate: float | None = None
 
     def arrow(self) -> pa.Table:
         return pa.table({}) if self.data is None else own_names(to_edge(self.data, self.types))
@@ -110,7 +114,9 @@ class Chunk:
         skip = max(0, seq - self.seq)
         return Chunk(self.seq + skip, self.sign[skip:], self.at[skip:], self.data.slice(skip))
 
-    def pushes(self, query: str, types: tuple[str, ...] = ()) -> Iterator[Push]:
+    def pushes(
+        self, query: str, types: tuple[str, ...] = (), approximate: float | None = None
+    ) -> Iterator[Push]:
         """One push per run of rows of one kind; of periodic results one per boundary."""
         if not len(self):
             return
@@ -124,7 +130,8 @@ class Chunk:
             ats = None if at[0] == at[-1] else pa.array(at)
             rows = self.data.slice(start, stop - start)
             last = shown_instant(int(at[-1]))
-            yield Push(query, self.seq + start, kind, last, rows, ats, types=types)
+            start += self.seq
+            yield Push(query, start, kind, last, rows, ats, types=types, approximate=approximate)
 
 
 @dataclass
@@ -161,6 +168,7 @@ class Changes(Tabular):
     upto      all instants up to here are told, those without rows among them; None: not said
     end       nothing more will come; its `code` and `message` say why
     columns   of the query
+    approximate  by which share groups may miss a threshold (`Rows`)
     """
 
     rows: Chunk | None = None
@@ -168,6 +176,7 @@ class Changes(Tabular):
     upto: int | None = None
     end: Push | None = None
     columns: tuple[Column, ...] = ()
+    approximate: float | None = None
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -190,7 +199,12 @@ class Changes(Tabular):
         return pa.concat_tables(parts)
 
     @classmethod
-    def of(cls, items: Sequence[Push | Chunk], columns: tuple[Column, ...] = ()) -> Changes:
+    def of(
+        cls,
+        items: Sequence[Push | Chunk],
+        columns: tuple[Column, ...] = (),
+        approximate: float | None = None,
+    ) -> Changes:
         """Of what `take_chunks` gave."""
         told = {item.kind: item for item in items if isinstance(item, Push)}
         chunks = [item for item in items if isinstance(item, Chunk) and len(item)]
@@ -199,7 +213,7 @@ class Changes(Tabular):
         ats += [item.upto for item in items if isinstance(item, NetChange)]
         upto = shown_instant(max(ats)) if ats else None
         rows = joined(chunks) if chunks else None
-        return cls(rows, told.get("snapshot"), upto, told.get("end"), columns)
+        return cls(rows, told.get("snapshot"), upto, told.get("end"), columns, approximate)
 
 
 def kind_of(sign: int) -> PushKind:
@@ -299,6 +313,7 @@ class Subscription:
     closed: bool = False
     reported_limit: int | None = None
     renamed: str | None = None  # what the query is called now, if no more `query`
+    approximate: float | None = None  # groups may miss a threshold by that share
 
     @property
     def source(self) -> str:
@@ -354,14 +369,16 @@ class Subscription:
         types = tuple(c.type for c in self.columns)
         for item in self.take_chunks():
             if isinstance(item, Chunk):
-                out.extend(item.pushes(self.query, types))
+                out.extend(item.pushes(self.query, types, self.approximate))
+            elif item.data is not None:
+                out.append(replace(item, types=types, approximate=self.approximate))
             else:
-                out.append(replace(item, types=types) if item.data is not None else item)
+                out.append(item)
         return out
 
     def take_changes(self) -> Changes:
         """All that waits, in columns."""
-        return Changes.of(self.take_chunks(), self.columns)
+        return Changes.of(self.take_chunks(), self.columns, self.approximate)
 
     def take_chunks(self) -> list[Push | Chunk]:
         """All that waits, result rows left columnar."""

@@ -33,6 +33,7 @@ from dsms.listening import telling
 from dsms.rights import Rights
 from dsms.rights.check import check_request
 from dsms.rights.seen import seen
+from dsms.running.approximation import approximate
 from dsms.running.conflating import Conflating, check_conflation
 from dsms.running.first_answers import anew, arrive, arriving
 from dsms.running.registered import Registered
@@ -185,6 +186,7 @@ class Engine(Hosting):
         limit = self.runtime.settings.subscriber_bytes if limit_bytes is None else limit_bytes
         kind = Conflating if conflate else Subscription
         reader = kind(running.name, running.columns(), limit)
+        reader.approximate = approximate(self.runtime.queries, [running.home])
         if conflate:
             check_conflation(running.name, running.output)
         running.subscribe(reader, start)

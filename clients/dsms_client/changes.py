@@ -37,6 +37,7 @@ class Changes(Tabular):
     more  the next push goes on with the last instant
     conflated  it is the net change since the last one; its rows have no numbers, `seq` is that of
           the row that follows
+    approximate  groups may miss a threshold of HAVING by that share of it
     """
 
     query: str
@@ -50,6 +51,7 @@ class Changes(Tabular):
     code: str | None = None
     more: bool = False
     conflated: bool = False
+    approximate: float | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,7 +92,11 @@ class Changes(Tabular):
 
 
 def changes_of(
-    message: Mapping[str, Any], query: str, columns: tuple[str, ...], types: tuple[str, ...]
+    message: Mapping[str, Any],
+    query: str,
+    columns: tuple[str, ...],
+    types: tuple[str, ...],
+    approximate: float | None = None,
 ) -> Changes:
     """The changes in a push, whatever its kind.  Raises DS510 for one that isn't whole."""
     raw, kind = message["data"], message["kind"]
@@ -119,6 +125,7 @@ def changes_of(
         message.get("code"),
         message.get("more", False),
         message.get("conflated", False),
+        approximate,
     )
 
 

@@ -122,9 +122,10 @@ class RowSet(Data):
              it; None: it reads no stream
     since    the instant (microseconds) from which on it lacks no row of these streams: its windows
              reach back to rows that the server does not keep any more; None: it lacks none
+    approximate  groups may miss a threshold of HAVING by that share of it; None: none does
     """
 
-    __slots__ = ("as_of", "since", "waiting")
+    __slots__ = ("approximate", "as_of", "since", "waiting")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         super().__init__(
@@ -136,6 +137,7 @@ class RowSet(Data):
         self.as_of: int | None = message.get("as_of")
         self.waiting: int | None = message.get("waiting")
         self.since: int | None = message.get("since")
+        self.approximate: float | None = message.get("approximate")
 
     def __repr__(self) -> str:
         return f"RowSet({len(self)} rows of {', '.join(self.columns)})"
@@ -170,6 +172,7 @@ class Push(Tabular):
     message: str | None = None
     code: str | None = None
     more: bool = False  # the next push has more rows of this kind and (last) instant
+    approximate: float | None = None  # groups may miss a threshold of HAVING by that share of it
 
     @property
     def rows(self) -> list[Row]:

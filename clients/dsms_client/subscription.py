@@ -74,6 +74,7 @@ class Reading(ABC, Generic[P]):
         self.query = query
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str, ...] = ()
+        self.approximate: float | None = None  # groups may miss a threshold by that share of it
         self.next_seq = start
         self.buffer_bytes = BUFFER_BYTES
         self._client = client
@@ -204,6 +205,7 @@ class Reading(ABC, Generic[P]):
             self._losses = 0
             self.query = reply["query"]
             self.columns, self.types = tuple(reply["columns"]), tuple(reply["types"])
+            self.approximate = reply.get("approximate")
             if self.next_seq is None:
                 # not said where a snapshot comes first: that has it
                 self.next_seq = reply.get("seq")
@@ -291,6 +293,7 @@ class AsyncSubscription(Reading[Push]):
             message.get("message"),
             message.get("code"),
             message.get("more", False),
+            self.approximate,
         )
 
 
@@ -344,7 +347,7 @@ class AsyncChanges(Reading["Changes"]):
         from dsms_client.changes import changes_of
 
         self._began = True
-        return changes_of(message, self.query, self.columns, self.types)
+        return changes_of(message, self.query, self.columns, self.types, self.approximate)
 
     async def __anext__(self) -> Changes:
         """The next changes.  Raises the error that ended the subscription."""

@@ -18,13 +18,16 @@ from dsms.sharing.columns import needed
 from dsms.sharing.feed import SingleFeed
 from dsms.sharing.member import Answering, Member
 from dsms.sharing.request import Request, made_of
-from dsms.sharing.threshold import APART, Threshold, extreme, threshold
+from dsms.sharing.threshold import Threshold, apart, extreme, threshold
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.expr import AggCall, conjunction
 from dsms.sql.types import Schema
 
-NO_INDEX = "HAVING has no count, sum of whole numbers or MAX above a constant, nor a MIN below one"
+NO_INDEX = (
+    "HAVING has no count, sum of whole numbers or MAX above a constant, nor a COUNT(*) or MIN "
+    "below one"
+)
 
 
 def of_registered(runtime: Runtime, query: EvaluatedQuery) -> list[str]:
@@ -55,7 +58,7 @@ def of_statement(
     lines = [f"access path: {plan.path.kind} ({MEANINGS[plan.path.kind]}): {plan.path.why}"]
     if plan.path.kind in ("SS", "ISS") and isinstance(plan.wanted, Request):
         registry = runtime.shared
-        found = registry.find(plan.wanted, plan.counted, options.get("synopsis") not in APART)
+        found = registry.find(plan.wanted, plan.counted, not apart(options))
         if found is None:
             declared = runtime.inputs[plan.wanted.stream].definition.subwindow
             span = _span(made_of(plan.wanted, plan.counted, declared), plan.counted)
@@ -71,7 +74,7 @@ def of_statement(
             ]
             lines.append(f"shared with: {_some(sorted(names))}")
         if options.get("synopsis") == "collective":
-            known = threshold(plan.wanted, plan.wanted.above) is not None
+            known = threshold(plan.wanted, plan.wanted.above, below=True) is not None
             lines.append(f"collective index: {'a new one' if known else f'none, {NO_INDEX}'}")
     return plan, lines
 
@@ -126,6 +129,8 @@ def _index(runtime: Runtime, member: Member) -> Iterator[str]:
     if not wished and collective.index_of(member) is None:
         return
     what = _threshold(runtime, asked, member.group)
+    if member.loose is not None:
+        what += f", approximate by {member.seeking.within:.0%}"
     if found is None or found.index is None:
         yield f"collective index: {what}, to be asked first at the next boundary"
         return
@@ -143,7 +148,7 @@ def _threshold(runtime: Runtime, asked: Threshold, group: Answering) -> str:
         sign = ">=" if asked.call.fn == "max" else "<="
         return f"{aggregate(asked.call, schema)} {sign} {_unsigned(asked):.10g}"
     least = Decimal(asked.least).scaleb(-asked.call.type.scale)
-    return f"{aggregate(asked.call, schema)} > {least}"
+    return f"{aggregate(asked.call, schema)} {'<' if asked.below else '>'} {least}"
 
 
 def _unsigned(asked: Threshold) -> float:

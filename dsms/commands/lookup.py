@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dsms.api import Cancel, Rows, shown_instant
+from dsms.commands.approximate import check_approximate
 from dsms.commands.lookup_index import indexed, probed, readable
 from dsms.commands.periodic import announce
 from dsms.commands.periodic_alone import recall
@@ -19,6 +20,7 @@ from dsms.plan.paths import choose, lookup_paths
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
+from dsms.running.approximation import approximate
 from dsms.running.behind import rows_behind
 from dsms.running.paused import PausedQuery
 from dsms.running.prepare import assembled
@@ -26,7 +28,7 @@ from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
 from dsms.sharing.member import Above, Member
 from dsms.sharing.request import Request, request
-from dsms.sharing.threshold import APART, seeking
+from dsms.sharing.threshold import apart, seeking
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder.lookup_values import bind_values, shown
@@ -70,6 +72,9 @@ def _ready(
     path = choose(
         lookup_paths(wanted is not None, _indexed(runtime, definition, phys, core)),
         str(dict(definition.options).get("path", "auto")),
+    )
+    check_approximate(
+        dict(definition.options), path.kind, wanted, any_value=bool(definition.parameters)
     )
     if wanted is not None and path.kind == "SS":
         return _from_synopses(runtime, definition, phys, core, sort, wanted, counted)
@@ -131,11 +136,11 @@ def _from_synopses(
     limit = int(dict(definition.options).get("max_state", runtime.settings.state_bytes))
     errors, stream = ErrorCounter.of_query(limit), wanted.stream
     entry = runtime.inputs[stream]
-    synopsis = dict(definition.options).get("synopsis")
+    options = dict(definition.options)
     member = runtime.shared.join(
-        wanted, errors, counted, entry.definition.subwindow, synopsis not in APART
+        wanted, errors, counted, entry.definition.subwindow, not apart(options)
     )
-    member.seeking = seeking(synopsis)
+    member.seeking = seeking(options)
     member.seeking.any_value = bool(definition.parameters)
     query = LookupQuery(
         definition,
@@ -189,7 +194,9 @@ def lookup(
     types = tuple(str(f.type) for f in query.output.schema)
     late = catalog.sees_late(query.reads)
     behind = None if late else rows_behind(runtime, query.reads, clock)
-    return Rows(query.batch(rows), types, None if clock == ALWAYS else shown_instant(at), behind)
+    share = approximate(runtime.queries, [query.home])
+    as_of = None if clock == ALWAYS else shown_instant(at)
+    return Rows(query.batch(rows), types, as_of, behind, approximate=share)
 
 
 def _finish(query: LookupQuery, values: tuple[Lit, ...]) -> Callable[[Answer], Answer] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dsms.commands.approximate import check_approximate
 from dsms.periodic.counted import fits, is_counted, over_numbers
 from dsms.periodic.incremental import inner_output, monotonic
 from dsms.plan.paths import Asked, Offer, Path, choose, paths
@@ -12,7 +13,7 @@ from dsms.plan.physical import Phys
 from dsms.running.runtime import Runtime
 from dsms.sharing.join_request import JoinRequest, join_request, pays
 from dsms.sharing.request import Request, request
-from dsms.sharing.threshold import APART, threshold
+from dsms.sharing.threshold import apart, threshold
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 
@@ -55,6 +56,7 @@ def periodic_plan(runtime: Runtime, bound: lp.Output, options: dict[str, Option]
     )
     if path.kind == "ISS" and _by_index(wanted, options):
         path = replace(path, kind="SS")
+    check_approximate(options, path.kind, wanted)
     if path.kind == "WS" and numbered:
         core, inner = as_written, runtime.plan(as_written, options.items())
     timed = path.kind == "IS" and counted and not numbered
@@ -77,9 +79,11 @@ def _wanted(
 
 def _by_index(wanted: Request | JoinRequest | None, options: dict[str, Option]) -> bool:
     """Whether a collective index is asked for, and can be had: then no last answer is kept."""
-    if options.get("synopsis") != "collective" or options.get("path", "auto") != "auto":
+    if options.get("path", "auto") != "auto":
         return False
-    return isinstance(wanted, Request) and threshold(wanted, wanted.above) is not None
+    if options.get("synopsis") != "collective" and "approximate" not in options:
+        return False
+    return isinstance(wanted, Request) and threshold(wanted, wanted.above, below=True) is not None
 
 
 def _offer(
@@ -94,7 +98,7 @@ def _offer(
         return None
     if isinstance(wanted, Request):
         declared = runtime.inputs[wanted.stream].definition.subwindow
-        return runtime.shared.offer(wanted, counted, declared, options.get("synopsis") not in APART)
+        return runtime.shared.offer(wanted, counted, declared, not apart(options))
     grouped = inner
     while not isinstance(grouped.node, lp.GroupBy):
         (grouped,) = grouped.children

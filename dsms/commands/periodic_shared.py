@@ -14,7 +14,7 @@ from dsms.sharing import ungrouped
 from dsms.sharing.incremental import Answers
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
-from dsms.sharing.threshold import APART, seeking
+from dsms.sharing.threshold import apart, seeking
 from dsms.sql import logical as lp
 
 
@@ -27,11 +27,10 @@ def shared(new: Registration) -> PeriodicQuery:
         return _joined(new, wanted)
     assert wanted is not None
     stream, entry = wanted.stream, runtime.inputs[wanted.stream]
-    synopsis = new.options.get("synopsis")
     member = runtime.shared.join(
-        wanted, errors, plan.counted, entry.definition.subwindow, synopsis not in APART
+        wanted, errors, plan.counted, entry.definition.subwindow, not apart(new.options)
     )
-    member.seeking = seeking(synopsis)
+    member.seeking = seeking(new.options)
     query = new.query(member, errors, {0: stream}, ())
     settle(runtime, member, query, plan.core, plan.counted)
     query.clock = query.registered

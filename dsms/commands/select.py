@@ -25,6 +25,7 @@ from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
 from dsms.reads.leaves import batches, instant
 from dsms.reads.stream_rows import in_ring, stream_of
+from dsms.running.approximation import approximate, read_by
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
 from dsms.running.tallies import TallyRead
@@ -264,13 +265,12 @@ class Selection:
             self._outcome = error
 
     def _rows(self) -> Rows:
-        reading, schema = self._reading, self.bound.schema
+        reading = self._reading
         assert reading is not None and reading.given is not None
         memory = partial(lent, self._runtime, self._cancel)
         if self._archives is not None:
-            found = self._archives.run(
-                reading.given, reading.at, reading.limit, self._cancel, memory
-            )
+            run = self._archives.run
+            found = run(reading.given, reading.at, reading.limit, self._cancel, memory)
         else:
             with memory() as limit, self._runtime.adhocs.lent(limit) as adhoc:
                 found = adhoc.run(
@@ -279,8 +279,9 @@ class Selection:
         data = _answer(self.bound, found.columns, reading.at)
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
-        types = tuple(str(f.type) for f in schema)
-        return Rows(data, types, clock, waiting, reading.since)
+        types = tuple(str(f.type) for f in self.bound.schema)
+        share = approximate(self._runtime.queries, read_by(self.bound))
+        return Rows(data, types, clock, waiting, reading.since, share)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""

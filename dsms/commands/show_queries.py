@@ -12,6 +12,7 @@ from dsms.intake.values import duration_text
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
+from dsms.running.approximation import approximate
 from dsms.running.beginning import partial
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.paused import PausedQuery
@@ -95,6 +96,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
         ("shares_with", INT, [t.get("shares_with") for t in timed]),
         ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
         ("partial", STRING, [partial(runtime, q) for q in queries]),
+        ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
         ("reads", STRING, [_over(q, catalog) for q in queries]),
         ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
         (

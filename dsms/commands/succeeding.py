@@ -333,6 +333,7 @@ def _shape(query: Registered) -> tuple[object, ...]:
         output.kind,
         output.slide is not None,
         output.restore,
+        query.approximate,
         columns,
     )
 

@@ -113,6 +113,12 @@ class Registered(ABC):
         """Whether its group answers it."""
         return False
 
+    @property
+    def approximate(self) -> float | None:
+        """By which share groups may miss a threshold of its HAVING."""
+        said = dict(self.definition.options).get("approximate")
+        return None if said is None else float(said)
+
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
 

@@ -6,11 +6,15 @@ An index belongs to a column.  It is brought up to the boundary that is answered
 column's synopsis holds, so it costs nothing where it is not asked.  Answers are those of the plain
 path, since conditions are evaluated again; where sub-windows have negative sums that path is taken.
 A SUM beside it could overflow in a group that is not looked at: `Peaks` says when none does.
+
+Which groups have few rows, and which are found though they are a little below a threshold, an index
+says of the present alone: a member that asks so has one of its own, which is brought from boundary
+to boundary (`Seeking.alone`).  So approximate answers don't depend on what is answered together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,7 +28,7 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import GroupFeed
 from dsms.sharing.incremental import Answers
-from dsms.sharing.member import Cells, Due, Member
+from dsms.sharing.member import Above, Cells, Due, Member, loosened
 from dsms.sharing.request import Request
 from dsms.sharing.search import Peaks, Search, passing, value_of
 from dsms.sharing.threshold import (
@@ -40,7 +44,6 @@ from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.extreme_index import ExtremeIndex
 
 P = 2  # levels of each size
-
 Place = tuple[int, int]  # a member that is due, and which of its boundaries
 
 
@@ -54,19 +57,23 @@ class Asking(Protocol):
         """What it answers from."""
         ...
 
-    def finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
-        """What the member makes of its groups."""
+    def finished(
+        self, member: Member, above: Above, cols: list[pa.Array], span: np.ndarray, n: int
+    ) -> Cells:
+        """What the member makes of its groups, by the steps `above`."""
         ...
 
 
 @dataclass(slots=True)
 class Bundle:
     """Members that ask for the same aggregates over the same window, of which one probe serves all
-    with the same boundary.  `low`, `high`: its sub-windows, by boundary."""
+    with the same boundary.  `low`, `high`: its sub-windows, by boundary.  `alone`: the one member,
+    where its index is its own."""
 
     view: AnswerSource
     call: AggCall
     aggs: tuple[AggCall, ...]
+    alone: Member[Any] | None = None
     places: list[int] = field(default_factory=list)
     spans: dict[tuple[int, int], list[Place]] = field(default_factory=dict)
 
@@ -74,13 +81,30 @@ class Bundle:
     def column(self) -> AggregateColumn:
         return self.view.column(self.call)
 
+    @property
+    def search(self) -> Search:
+        """What finds its groups."""
+        if self.alone is None:
+            return self.column.searches.setdefault(self.call, Search())
+        if self.alone.own is None:
+            self.alone.own = Search()
+        return self.alone.own
+
+    @property
+    def loose(self) -> bool:
+        """Whether what the index finds is the answer."""
+        return self.alone is not None and self.alone.loose is not None
+
 
 def threshold_of(member: Member[Any]) -> Threshold | None:
     """By what an index finds the member's groups; None if it can't, or is not to."""
     seeking = member.seeking
     if not seeking.known:
-        one = isinstance(member.request, Request)
-        seeking.know(threshold(member.request, member.above.nodes) if one else None)
+        nodes, one = member.above.nodes, isinstance(member.request, Request)
+        below = seeking.wish == "collective"
+        found = threshold(member.request, nodes, seeking.within, below) if one else None
+        seeking.know(found)
+        member.loose = loosened(member.above, found) if seeking.within and found else None
     return None if seeking.wish == "none" else seeking.threshold
 
 
@@ -91,8 +115,9 @@ def bundles(group: Asking, due: Sequence[Due[Request]]) -> list[Bundle]:
         mine, view, asked = threshold_of(member), member.view, member.request
         if mine is None or view is None or not view.single:
             continue
-        key = (asked.aggs, id(view), mine.call, asked.length, asked.until)
-        bundle = found.setdefault(key, Bundle(view, mine.call, asked.aggs))
+        alone = member if member.seeking.alone else None
+        key = (asked.aggs, id(view), mine.call, asked.length, asked.until, id(alone))
+        bundle = found.setdefault(key, Bundle(view, mine.call, asked.aggs, alone))
         bundle.places.append(i)
         low = group.feed.numbers(at - asked.length).tolist()
         high = group.feed.numbers(at - asked.until).tolist()
@@ -105,12 +130,11 @@ def _pays(group: Asking, bundle: Bundle, due: Sequence[Due[Request]]) -> bool:
     """Whether it is asked for, or costs less than to look at every group."""
     if any(due[i][0].seeking.wish == "collective" for i in bundle.places):
         return True
-    search = bundle.column.searches.get(bundle.call)
     groups = bundle.column.synopsis.groups
     answers = sum(map(len, bundle.spans.values()))
     slide = min(due[i][0].request.slide.every for i in bundle.places)
     subs = len(bundle.spans) * max(1, slide // group.feed.span)
-    return (search or Search()).pays(groups, len(bundle.spans), answers, subs)
+    return bundle.search.pays(groups, len(bundle.spans), answers, subs)
 
 
 def _ready(group: Asking, bundle: Bundle) -> bool:
@@ -119,10 +143,9 @@ def _ready(group: Asking, bundle: Bundle) -> bool:
     if not extreme(call) and not isinstance(column.algebra, Additive):
         return False
     oldest, newest = min(low for low, _ in bundle.spans), max(high for _, high in bundle.spans)
-    search = _search(group, column, call)
-    search.bring(column, call, newest)
-    assert search.index is not None
-    if not search.index.exact_from(oldest):
+    if bundle.alone is not None:
+        _own_index(bundle, bundle.alone, oldest)
+    elif not _brought(group, bundle, newest).exact_from(oldest):
         return False
     for other in dict.fromkeys(bundle.aggs):
         if sums(other) and other != call and not _fits(bundle.view.column(other), oldest, newest):
@@ -140,9 +163,27 @@ def _fits(column: AggregateColumn, low: int, high: int) -> bool:
     return column.peaks.fit(low)
 
 
-def _search(group: Asking, column: AggregateColumn, call: AggCall) -> Search:
+def _own_index(bundle: Bundle, member: Member[Any], oldest: int) -> None:
+    """The member has an index for its threshold, that begins with its window."""
+    search, levels = bundle.search, member.seeking.levels
+    span = member.seeking.span(UNSEEN)
+    least, most = int(min(span)), int(max(span))
+    index = search.index
+    if not isinstance(index, CollectiveIndex) or not index.serves(least, most):
+        search.index = CollectiveIndex.between(least, most, levels, oldest)
+
+
+def _brought(group: Asking, bundle: Bundle, newest: int) -> CollectiveIndex | ExtremeIndex:
+    """The column's index, which knows the sub-windows before `newest`."""
+    column = bundle.column
+    search = _search(group, bundle.search, column, bundle.call)
+    search.bring(column, bundle.call, newest, column.base + column.synopsis.first)
+    assert search.index is not None
+    return search.index
+
+
+def _search(group: Asking, search: Search, column: AggregateColumn, call: AggCall) -> Search:
     """The column's search, with an index for the thresholds of all members."""
-    search = column.searches.setdefault(call, Search())
     largest = UNSEEN
     if isinstance(search.index, CollectiveIndex):
         largest = max(UNSEEN, rounded_up(int(search.index.total.max(initial=0))))
@@ -151,6 +192,7 @@ def _search(group: Asking, column: AggregateColumn, call: AggCall) -> Search:
         for m in group.members
         if (t := threshold_of(m)) is not None
         and t.call == call
+        and not m.seeking.alone
         and m.view is not None
         and m.view.single
         and m.view.column(call) is column
@@ -173,7 +215,7 @@ def search_of(member: Member[Any]) -> Search | None:
     asked, view = threshold_of(member), member.view
     if asked is None or view is None or not view.single:
         return None
-    return view.column(asked.call).searches.get(asked.call)
+    return member.own if member.seeking.alone else view.column(asked.call).searches.get(asked.call)
 
 
 def index_of(member: Member[Any]) -> CollectiveIndex | ExtremeIndex | None:
@@ -207,7 +249,8 @@ def answers(
         counts = [n for _, n in parts]
         columns = zip(*(cols for cols, _ in parts), strict=True)
         cols = [c[0] if len(c) == 1 else pa.concat_arrays(c) for c in columns]
-        out[i] = group.finished(member, cols, np.repeat(np.arange(len(at)), counts), sum(counts))
+        spans = np.repeat(np.arange(len(at)), counts)
+        out[i] = group.finished(member, member.loose or member.above, cols, spans, sum(counts))
         if member.kept is not None:
             member.kept = Answers()  # which would have to be told of each boundary
         yield
@@ -229,14 +272,14 @@ def _answer(
     keys = group.feed.space.keys.gather(code)
     order = by_columns(keys, len(code))
     code, value, index = code[order], value[order], pa.array(order)
-    held = {id(bundle.column): bundle.column.algebra.take(found, order)}
+    held = {}
+    if found is not None:
+        held[id(bundle.column)] = bundle.column.algebra.take(found, order)
     cols = [c.take(index) for c in keys]
-    low, high = (np.array([number]) for number in span)
-    for agg in bundle.aggs:
-        column = bundle.view.column(agg)
-        if id(column) not in held:
-            held[id(column)] = column.probe_some(low, high, code)
-        cols.append(bundle.view.lower(agg, held[id(column)]))
+    cols += _aggregates(bundle, span, code, held)
+    if bundle.alone is not None:  # all that was found
+        pieces.update(dict.fromkeys(places, (cols, len(code))))
+        return
     taken: dict[float, tuple[list[pa.Array], int]] = {}
     for place, least in zip(places, leasts, strict=True):
         if least not in taken:
@@ -247,28 +290,71 @@ def _answer(
         pieces[place] = taken[least]
 
 
+def _aggregates(
+    bundle: Bundle, span: tuple[int, int], code: np.ndarray, held: dict[int, State]
+) -> Iterator[pa.Array]:
+    """Those of these groups; NULL where nobody looks.  `held`: cells by their columns."""
+    low, high = (np.array([number]) for number in span)
+    first = len(bundle.alone.request.keys) if bundle.alone is not None else 0
+    for i, agg in enumerate(bundle.aggs):
+        column = bundle.view.column(agg)
+        if bundle.loose and bundle.alone is not None and not _looked_at(bundle.alone, first + i):
+            yield pa.nulls(len(code), agg.type.arrow)
+            continue
+        if id(column) not in held:
+            held[id(column)] = column.probe_some(low, high, code)
+        yield bundle.view.lower(agg, held[id(column)])
+
+
+def _looked_at(member: Member[Any], column: int) -> bool:
+    """Whether it makes something of that column of keys ++ aggregates."""
+    reads = None if member.loose is None else member.loose.reads
+    return reads is None or column in reads
+
+
 def _groups(
     bundle: Bundle, span: tuple[int, int], least: float
-) -> tuple[np.ndarray, np.ndarray, State]:
-    """Groups that pass `least` in these sub-windows, their values, and their cells; where
-    numbers are too large for a word, all groups that may be."""
+) -> tuple[np.ndarray, np.ndarray, State | None]:
+    """Groups that pass `least` in these sub-windows, their values, and their cells (None where they
+    were not looked at); where numbers are too large for a word, all groups that may be."""
     column, call = bundle.column, bundle.call
-    search = column.searches[call]
-    index = search.index
-    assert index is not None
-    if isinstance(index, ExtremeIndex):
-        code = index.above(span[0], least)
-    else:
-        code = index.above(span[0], int(least))
+    code, exact = _candidates(bundle, span, least)
     code = code[: np.searchsorted(code, column.synopsis.groups)]
+    bundle.search.told(len(code))
+    if bundle.loose and not exact:
+        return code, np.zeros(len(code), np.int64), None
     low, high = (np.array([number]) for number in span)
     state = column.probe_some(low, high, code)
     value = value_of(column, call, state)
-    search.told(len(code))
     if value is None:
         return code, np.full(len(code), np.iinfo(np.int64).max), state
-    above = passing(call, value, least)
-    return code[above], value[above], column.algebra.take(state, above)
+    if bundle.alone is not None and _below(bundle.alone):
+        passed = np.flatnonzero((value > 0) & (value < least))
+    else:
+        passed = passing(call, value, least)
+    return code[passed], value[passed], column.algebra.take(state, passed)
+
+
+def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np.ndarray, bool]:
+    """Groups among which those are that pass, and whether they are all groups."""
+    search, column = bundle.search, bundle.column
+    index = search.index
+    assert index is not None
+    if isinstance(index, ExtremeIndex):
+        return index.above(span[0], least), False
+    if bundle.alone is None:
+        return index.above(span[0], int(least)), False
+    search.bring(column, bundle.call, span[1], span[0])
+    if index.next != span[1] or not index.exact_from(span[0]):
+        return np.arange(column.synopsis.groups), True
+    if _below(bundle.alone):
+        return index.below(span[0], int(least)), False
+    return index.above(span[0], int(least)), False
+
+
+def _below(member: Member[Any]) -> bool:
+    found = threshold_of(member)
+    return found is not None and found.below
 
 
 def _least(member: Member[Any]) -> float:

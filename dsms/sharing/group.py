@@ -29,7 +29,7 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
 from dsms.sharing.feed import CELLS, GroupFeed
 from dsms.sharing.lowering import lowering
-from dsms.sharing.member import Cells, Due, Kind, Member, share_errors
+from dsms.sharing.member import Above, Cells, Due, Kind, Member, share_errors
 from dsms.sharing.portions import portions
 from dsms.sharing.request import Wanted
 from dsms.sql.expr import AggCall
@@ -343,7 +343,7 @@ class Group(ABC, Generic[F, R]):
             mine = [c.slice(a, b - a) for c in cols]
             if many:
                 yield
-            out.append(self.finished(member, mine, span[a:b] - starts[k], b - a))
+            out.append(self.finished(member, member.above, mine, span[a:b] - starts[k], b - a))
         return out
 
     @abstractmethod
@@ -372,11 +372,13 @@ class Group(ABC, Generic[F, R]):
         """The answers of an aggregate, of all cells."""
         return finished(lowering(self.feed.columns, agg, asked, view, None, None))
 
-    def finished(self, member: Member, cols: list[pa.Array], span: np.ndarray, n: int) -> Cells:
-        """What the member makes of its groups."""
-        cols, left, n = member.above.run(cols, n)
+    def finished(
+        self, member: Member, above: Above, cols: list[pa.Array], span: np.ndarray, n: int
+    ) -> Cells:
+        """What the member makes of its groups, by the steps `above`."""
+        cols, left, n = above.run(cols, n)
         span = span if left is None else span[left]
-        if n > 1 and not member.above.by_keys:
+        if n > 1 and not above.by_keys:
             order = ordered([(pa.array(span), False, False), *((c, False, False) for c in cols)], n)
             index = pa.array(order)
             cols, span = [c.take(index) for c in cols], span[order]

@@ -4,7 +4,7 @@ aggregates it gets."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.feed import GroupFeed, SingleFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.request import Request, Wanted
-from dsms.sharing.threshold import Seeking
+from dsms.sharing.search import Search
+from dsms.sharing.threshold import Seeking, Threshold
 from dsms.sql import logical as lp
-from dsms.sql.expr import AggCall, Col
+from dsms.sql.expr import AggCall, Col, columns, conjunction, conjuncts
 from dsms.sql.types import Schema
 from dsms.state.columns import numpy_true
 
@@ -67,6 +68,16 @@ class Above:
         )
         self.by_keys = not only or first == list(range(self.keys))
 
+    @property
+    def reads(self) -> frozenset[int] | None:
+        """Columns of keys ++ aggregates that something is made of; None: all."""
+        out: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, lp.Project):
+                return frozenset(out.union(*map(columns, node.exprs)))
+            out |= columns(node.predicate)
+        return None
+
     def run(self, cols: list[pa.Array], n: int) -> tuple[list[pa.Array], np.ndarray | None, int]:
         """(columns, which rows are left (None: all), how many)."""
         if self.picks is not None:
@@ -82,6 +93,19 @@ class Above:
                 cols, n = [c.take(index) for c in cols], len(kept)
                 left = kept if left is None else left[kept]
         return cols, left, n
+
+
+def loosened(above: Above, found: Threshold) -> Above:
+    """Without the condition that an index has answered."""
+    nodes: list[lp.Select | lp.Project] = []
+    for i, node in enumerate(above.nodes):
+        if not isinstance(node, lp.Select):
+            nodes += above.nodes[i:]
+            break
+        rest = [c for c in conjuncts(node.predicate) if c != found.condition]
+        if (predicate := conjunction(rest)) is not None:
+            nodes.append(replace(node, predicate=predicate))
+    return Above(tuple(nodes), above.keys, above.errors)
 
 
 class Answering(Protocol):
@@ -161,6 +185,9 @@ class Member(Fed, Generic[R]):
     plain: Kind | None = None  # see `ungrouped.kind`
     view: AnswerSource | None = None  # None: columns of the group's feed (joins)
     seeking: Seeking = field(default_factory=Seeking)  # a collective index may find its groups
+    own: Search | None = None  # by its own index
+    # what it makes of its aggregates where groups may miss the threshold a little
+    loose: Above | None = None
     same: int = 0  # members with the same one differ in nothing but their SLIDE; 0: like no other
 
     @property
@@ -193,7 +220,8 @@ class Member(Fed, Generic[R]):
         return self.group.cost(self)
 
     def nbytes(self) -> int:
-        return self.group.nbytes // max(1, len(self.group.members))
+        own = 0 if self.own is None else self.own.nbytes
+        return own + self.group.nbytes // max(1, len(self.group.members))
 
 
 Due = tuple[Member[R], np.ndarray]  # with the boundaries at which it is to be answered

@@ -80,8 +80,8 @@ class Search:
     came: int = 0
     rests: int = 0
 
-    def bring(self, column: Indexed, call: AggCall, upto: int) -> None:
-        """Take in the sub-windows before `upto`."""
+    def bring(self, column: Indexed, call: AggCall, upto: int, oldest: int) -> None:
+        """Take in the sub-windows before `upto`; none before `oldest` will be asked for."""
         index = self.index
         assert index is not None
         index.grow(column.synopsis.groups)
@@ -97,7 +97,7 @@ class Search:
             if isinstance(index, ExtremeIndex):
                 index.update(number, group, value)
             else:
-                index.update(number, column.base + column.synopsis.first, group, value)
+                index.update(number, oldest, group, value)
 
     def told(self, found: int) -> None:
         """So many groups were found."""

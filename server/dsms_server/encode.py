@@ -53,10 +53,11 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
             yield packer.pack(
                 {"kind": "done", "message": message, **({"warnings": warnings} if warnings else {})}
             )
-        case Rows(data=data, types=types, as_of=as_of, waiting=waiting, since=since):
+        case Rows(data=data, types=types, as_of=as_of):
             head = {"kind": "rows", "columns": data.schema.names, "types": types, "as_of": as_of}
-            head |= {} if waiting is None else {"waiting": waiting}
-            head |= {} if since is None else {"since": since}
+            for field in ("waiting", "since", "approximate"):
+                value = getattr(result, field)
+                head |= {} if value is None else {field: value}
             yield packer.pack_map_header(len(head) + 1)
             for key, value in head.items():
                 yield packer.pack(key) + packer.pack(value)

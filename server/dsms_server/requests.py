@@ -293,11 +293,10 @@ class Requests:
                 return
             over(None)
             self.feeds[feed.query] = feed
-            columns = [c.name for c in sub.columns]
-            first = {} if feed.snapshot else {"seq": feed.next_seq}
-            self.session.reply(
-                ident, query=feed.query, columns=columns, types=list(feed.types), **first
-            )
+            told: dict[str, Any] = {} if feed.snapshot else {"seq": feed.next_seq}
+            told |= {} if sub.approximate is None else {"approximate": sub.approximate}
+            told |= {"columns": [c.name for c in sub.columns], "types": list(feed.types)}
+            self.session.reply(ident, query=feed.query, **told)
             core.delivery.grant(feed)
 
         self._queue(

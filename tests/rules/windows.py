@@ -212,6 +212,13 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "leave WINDOW_END out",
     ),
     ("DS207", "SELECT ^WINDOW_END(1) FROM trades [NOW] EVERY 5 s", "no arguments", "WINDOW_END()"),
+    (
+        "DS364",
+        "CREATE QUERY q AS SELECT sym FROM trades [RANGE 10] GROUP BY sym HAVING COUNT(*) > 3 "
+        "WITH (^approximate = 0.1)",
+        "follows each row",
+        "give it a SLIDE",
+    ),
     ("DS346", "SELECT ^INSTANT() FROM trades", "takes the name", "INSTANT(s)"),
     ("DS346", "SELECT ^INSTANT(quotes) FROM quotes", "stamped when they come", "TIMESTAMP BY"),
     ("DS346", "SELECT INSTANT(^limits) FROM trades, limits", "no stream of this FROM", "trades"),

@@ -144,3 +144,5 @@ class Runner:
             self.complain(show.waiting(result.waiting, result.as_of))
         if result.since is not None:
             self.complain(show.since(result.since))
+        if result.approximate is not None:
+            self.complain(show.approximate(result.approximate))

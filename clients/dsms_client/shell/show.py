@@ -88,6 +88,14 @@ def since(us: int) -> str:
     )
 
 
+def approximate(share: float) -> str:
+    """That groups of an answer may miss a threshold, for stderr."""
+    return (
+        f"NOTE: the answer is approximate: groups may miss the threshold of HAVING by {share:.0%} "
+        "of it, and none above it is missing"
+    )
+
+
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """Aligned columns under a rule, numbers to the right, and the number of rows."""
     columns, cells_of = [visible(c) for c in columns], aligned(types, rows)

@@ -31,6 +31,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "boundaries": ("every", "elastic"),
     "path": ("auto", "'is'", "ws", "ss", "iss"),
     "synopsis": ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
+    "approximate": (),
     "priority": (),
     "strategy": ("upa", "direct", "nt"),
     "on_error": ("null", "stop"),

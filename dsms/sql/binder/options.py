@@ -13,7 +13,7 @@ from dsms.sql.codes import error, suggest
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
     """`on`: stream, table, query, select (asked once: which takes those of queries, too).  `type`:
-    word (one of `choices`), int (>= `least`), bool, text, or duration (µs)."""
+    word (one of `choices`), int (>= `least`), share, bool, text, or duration (µs)."""
 
     on: tuple[str, ...]
     type: str
@@ -81,6 +81,9 @@ OPTIONS: dict[str, OptionSpec] = {
         "what is kept for it (own: no other predicate's synopses cover it)",
         ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     ),
+    "approximate": OptionSpec(
+        ("query",), "share", "by how much of a threshold of HAVING groups may miss it"
+    ),
     "priority": OptionSpec(
         ("query",), "int", "which of two due queries runs first: the larger (default 0)", least=-100
     ),
@@ -130,6 +133,10 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
             if isinstance(value, ast.Duration):
                 return value.micros
             expected = "a duration, such as 10 MINUTES"
+        case "share":
+            if isinstance(value, int | float) and 0.01 <= value <= 0.75:
+                return float(value)
+            expected = "a number from 0.01 to 0.75"
         case "bool":
             if isinstance(value, bool):
                 return value

@@ -76,6 +76,8 @@ def _bound(
     node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
     if continuous:
+        _check_exact(options)
+    if continuous:
         _check_sampled(ctx)
     if persistent and whole.every is not None:
         _check_every(node, whole.every)
@@ -90,6 +92,14 @@ def _bound(
     restore = output is not None and output.restore
     put = stamps.stamps(ctx, whole, node, slide, on_lookup)
     return Output(node, kind, output is not None, restore, slide, bound.schema(), put)
+
+
+def _check_exact(options: Sequence[ast.Option]) -> None:
+    """Answers that follow each row are exact; DS364."""
+    for option in options:
+        if option.name.text.casefold() == "approximate":
+            message = "an answer that follows each row looks at its groups, and is exact"
+            raise error("DS364", message, option, "give it a SLIDE, or ON LOOKUP")
 
 
 def _check_every(node: Node, every: ast.Slide) -> None:
