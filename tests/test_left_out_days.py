@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
-from dsms.plan.boundaries import Deaths, boundaries, left_out, window_start
+from dsms.plan.boundaries import boundaries, left_out, window_start
+from dsms.plan.deaths import Deaths
 from dsms.sql.window import Slide, Time
 from tests.effort import examples, sampled
 from tests.oracle.boundaries import DAY, all_boundaries, range_start

@@ -14,7 +14,7 @@ from dsms.operators.ages import Age, DateMortalOp, DateOp
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.plan.ages import dated, numbers, reads_late, timestamps
-from dsms.plan.boundaries import Deaths
+from dsms.plan.deaths import Deaths
 from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
 from dsms.plan.variants import block_slide

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dsms.operators.base import Stateless
-from dsms.plan.boundaries import Deaths
+from dsms.plan.deaths import Deaths
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, concat

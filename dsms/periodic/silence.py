@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.plan import windows
-from dsms.plan.boundaries import Deaths, boundaries, next_boundary
+from dsms.plan.boundaries import boundaries, next_boundary
+from dsms.plan.deaths import Deaths
 from dsms.plan.variants import block_slide
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT

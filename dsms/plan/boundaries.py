@@ -18,10 +18,9 @@ window that reaches back as far begins with time itself (ALWAYS).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import count as counted
@@ -91,38 +90,6 @@ def window_start(window: Time, boundary: int) -> int:
     return _instant(earlier, ZoneInfo(zone)) if earlier > -END else ALWAYS
 
 
-@dataclass(slots=True)
-class Deaths:
-    """When rows leave a window whose length follows the calendar: just before the first boundary
-    whose window begins after them.  (Between two boundaries it is not evaluated.)"""
-
-    spec: Time
-    bounds: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-
-    def exp(self, ts: np.ndarray) -> np.ndarray:
-        """int64[n]: the instant at which a row of `ts` (ascending) is no longer in the window."""
-        if not len(ts):
-            return ts
-        if not self.bounds:
-            self._learn(int(ts[0]))
-        while self.starts[-1] <= int(ts[-1]):
-            self._learn(self.bounds[-1])
-        forgotten = bisect_right(self.starts, int(ts[0]))
-        self.starts, self.bounds = (
-            self.starts[max(0, forgotten - 1) :],
-            self.bounds[max(0, forgotten - 1) :],
-        )
-        where = np.searchsorted(np.array(self.starts, np.int64), ts, side="right")
-        exp: np.ndarray = np.maximum(np.array(self.bounds, np.int64)[where] - 1, ts + 1)
-        return exp
-
-    def _learn(self, after: int) -> None:
-        assert self.spec.slide is not None
-        self.bounds.append(next_boundary(self.spec.slide, after))
-        self.starts.append(window_start(self.spec, self.bounds[-1]))
-
-
 # ---------------------------------------------------------------- local time
 
 
@@ -133,7 +100,7 @@ def _era(micros: int) -> int:
     return -((micros - (EARLIEST if micros < EARLIEST else LATEST - ERA)) // ERA) * ERA
 
 
-def _local(instant: int, zone: ZoneInfo) -> int:
+def wall_time(instant: int, zone: ZoneInfo) -> int:
     """What the wall clock shows, in µs since it showed 1970."""
     offset = (EPOCH + (instant + _era(instant)) * MICRO).astimezone(zone).utcoffset()
     assert offset is not None
@@ -146,14 +113,14 @@ def _instant(local: int, zone: ZoneInfo) -> int:
     era = _era(local)
     shown = (EPOCH + (local + era) * MICRO).replace(tzinfo=zone, fold=0)
     known = (shown.astimezone(UTC) - EPOCH) // MICRO - era
-    if _local(known, zone) == local:
+    if wall_time(known, zone) == local:
         return known
     low, high = known - DAY // 4, known + DAY // 4
-    if _local(low, zone) >= local:
+    if wall_time(low, zone) >= local:
         low -= DAY  # a whole day is left out
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _local(middle, zone) < local else (low, middle)
+        low, high = (middle, high) if wall_time(middle, zone) < local else (low, middle)
     return high
 
 
@@ -163,15 +130,15 @@ def _start(day: int, time: int, name: str) -> int:
     return _instant(day * DAY + time, ZoneInfo(name))
 
 
-def _midnight(day: int, name: str) -> int:
+def midnight(day: int, name: str) -> int:
     return _start(day, 0, name)
 
 
-def _day_of(instant: int, name: str) -> int:
+def day_of(instant: int, name: str) -> int:
     """The local day that has begun last: clocks set back at midnight do not begin the day before
     again."""
-    day = _local(instant, ZoneInfo(name)) // DAY
-    return day + 1 if _midnight(day + 1, name) <= instant else day
+    day = wall_time(instant, ZoneInfo(name)) // DAY
+    return day + 1 if midnight(day + 1, name) <= instant else day
 
 
 def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
@@ -181,13 +148,13 @@ def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
     Months are counted from the first day of all, as 31 March, not 28 February, is a month before 30
     April."""
     zone = slide.zone or "UTC"
-    day, shown = divmod(_local(boundary, ZoneInfo(zone)), DAY)
+    day, shown = divmod(wall_time(boundary, ZoneInfo(zone)), DAY)
     time = _time_of_day(slide, zone)
     steps: Iterable[tuple[int, int, int]] = ((day, day, 0),)
     if slide.calendar is not None:
         steps = takewhile(
             lambda step: _start(step[0], time, zone) <= boundary,
-            _steps(slide, _day_of(boundary, zone)),
+            _steps(slide, day_of(boundary, zone)),
         )
     found = (step for step in steps if _start(step[0], time, zone) == boundary)
     return next(((origin, months, time) for _, origin, months in found), (day, 0, shown))
@@ -195,7 +162,7 @@ def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
 
 def _time_of_day(slide: Slide, zone: str) -> int:
     """When on its days a calendar SLIDE has its boundaries."""
-    return 0 if slide.align is None else _local(slide.align, ZoneInfo(zone)) % DAY
+    return 0 if slide.align is None else wall_time(slide.align, ZoneInfo(zone)) % DAY
 
 
 # ---------------------------------------------------------------- boundaries of local calendars
@@ -205,15 +172,15 @@ def _within_day(slide: Slide, after: int) -> int:
     assert slide.zone is not None
     if slide.align is not None:
         return slide.align + ((after - slide.align) // slide.every + 1) * slide.every
-    day = _day_of(after, slide.zone)
-    begun, ends = _midnight(day, slide.zone), _midnight(day + 1, slide.zone)
+    day = day_of(after, slide.zone)
+    begun, ends = midnight(day, slide.zone), midnight(day + 1, slide.zone)
     return min(begun + ((after - begun) // slide.every + 1) * slide.every, ends)
 
 
 def _by_calendar(slide: Slide, after: int) -> int:
     zone = slide.zone or "UTC"
     time = _time_of_day(slide, zone)
-    starts = (_start(day, time, zone) for day, _, _ in _steps(slide, _day_of(after, zone)))
+    starts = (_start(day, time, zone) for day, _, _ in _steps(slide, day_of(after, zone)))
     return next(start for start in starts if start > after)
 
 
@@ -223,7 +190,7 @@ def _steps(slide: Slide, near: int) -> Iterator[tuple[int, int, int]]:
     assert slide.calendar is not None
     zone = slide.zone or "UTC"
     count, unit = slide.calendar
-    origin = 0 if slide.align is None else _local(slide.align, ZoneInfo(zone)) // DAY
+    origin = 0 if slide.align is None else wall_time(slide.align, ZoneInfo(zone)) // DAY
     if unit in UNIT_MONTHS:
         step = count * UNIT_MONTHS[unit]
         months = (k * step for k in counted((_month(near) - _month(origin)) // step - 1))
@@ -270,7 +237,7 @@ def most_repeated(zone: str) -> int:
 def _leaps(zone: str) -> Iterator[tuple[int, int]]:
     """Days, a year apart, and how far clocks go forward in the year from there."""
     place = ZoneInfo(zone)
-    offsets = [_local(day * DAY, place) - day * DAY for day in MAPPED]
+    offsets = [wall_time(day * DAY, place) - day * DAY for day in MAPPED]
     return (
         (day, after - before)
         for day, (before, after) in zip(MAPPED, pairwise(offsets), strict=False)
@@ -279,13 +246,13 @@ def _leaps(zone: str) -> Iterator[tuple[int, int]]:
 
 def _days_skipped(low: int, high: int, zone: ZoneInfo) -> range:
     """Those that no wall clock there has shown, since it leapt between the two instants."""
-    first = _local(low, zone) - low
+    first = wall_time(low, zone) - low
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (
-            (middle, high) if _local(middle, zone) - middle - first < DAY // 2 else (low, middle)
+            (middle, high) if wall_time(middle, zone) - middle - first < DAY // 2 else (low, middle)
         )
-    return range(-(-(_local(low, zone) + 1) // DAY), _local(high, zone) // DAY)
+    return range(-(-(wall_time(low, zone) + 1) // DAY), wall_time(high, zone) // DAY)
 
 
 def _month(day: int) -> int:

@@ -36,6 +36,11 @@ def _without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda fields: {name: value for name, value in fields.items() if name not in names}
 
 
+def _only(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The others have gone."""
+    return lambda fields: {name: fields[name] for name in names}
+
+
 def _renamed(old: str, new: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """A field has another name."""
     return lambda fields: {new if name == old else name: value for name, value in fields.items()}
@@ -138,6 +143,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("aggregate.topk.top_k", 1): _valued,
     ("archiving.archiving", 1): _without("landed_files"),
     ("archiving.waiting", 1): _to_archive,
+    ("boundaries.deaths", 1): _only("spec"),  # the rest is learned anew
     ("ids.id_index", 1): _without("table", "used"),  # it is made anew
     ("logical.output", 1): _output,
     ("logical.window_spec", 1): _window_spec,
