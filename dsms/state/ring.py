@@ -20,6 +20,7 @@ import numpy as np
 
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat, stamped_before
+from dsms.state.joining import Joining
 
 SECOND = 1_000_000
 MOST = 4096  # sub-windows that a ring is cut into
@@ -69,6 +70,7 @@ class Ring:
     updates: int = 0  # window updates so far
     count: int = 0  # rows held
     seal: Callable[[int, Batch, int], SubWindow] | None = None
+    joining: Joining = field(default_factory=Joining)  # of the buffer
 
     # -- what each reader needs --------------------------------------------------------------------
 
@@ -135,17 +137,28 @@ class Ring:
             self._close()
         first, last = self._number(int(rows.ts[0])), self._number(int(rows.ts[-1]))
         if first == last:
-            self.buffer.append(rows)
+            self._gather(rows)
             return
         numbers = rows.ts // self.span
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         for start, stop in pairwise(cuts):
             if self.buffer and self._number(int(self.buffer[0].ts[0])) != int(numbers[start]):
                 self._close()
-            self.buffer.append(rows.slice(start, stop))
+            self._gather(rows.slice(start, stop))
+
+    def _gather(self, rows: Batch) -> None:
+        self.buffer.append(rows)
+        self.buffer = self.joining.gathered(self.buffer)
+
+    def _open(self) -> Batch:
+        """The rows of the sub-window that is open, of which there is one at least."""
+        rows = self.joining.joined(self.buffer)
+        self.buffer = [rows]
+        return rows
 
     def _close(self) -> None:
-        rows = concat(self.buffer)
+        rows = self._open()
+        self.joining.over(len(rows))
         self.closed.append(self._sealed(self._number(int(rows.ts[0])), rows))
         self.buffer = []
         self.updates += 1
@@ -208,7 +221,7 @@ class Ring:
             out.append(between(sub.rows, since, FOREVER))
             older += len(sub.rows)
         if self.buffer:
-            rows = concat(self.buffer) if ended else self.buffer[0]
+            rows = self._open() if ended else self.buffer[0]
             if not ended or self._needed(rows, older):
                 return out, max(since, int(rows.ts[0]) - 1)
             out.append(between(rows, since, FOREVER))
@@ -253,8 +266,7 @@ class Ring:
         first = bisect_right(self.closed, since, key=_last)
         yield from islice(self.closed, first, bisect_right(self.closed, upto, key=_first))
         if self.buffer and self.buffer[0].ts[0] <= upto and self.buffer[-1].ts[-1] > since:
-            rows = concat(self.buffer)
-            self.buffer = [rows]
+            rows = self._open()
             yield SubWindow(self._number(int(rows.ts[0])), rows)
 
     def rows(self, since: int, upto: int = FOREVER) -> list[Batch]:
