@@ -52,7 +52,7 @@ class Column:
         if 3 * self.n < 2 * len(self.data):
             return
         if self.longer is None:
-            self.longer, self.moved = _empty(_more(len(self.data)), self.data.dtype), 0
+            self.longer, self.moved = np.empty(_more(len(self.data)), self.data.dtype), 0
         stop = min(self.n, self.moved + most)
         self.longer[self.moved : stop] = self.data[self.moved : stop]
         self.moved = stop
@@ -60,7 +60,7 @@ class Column:
     def _switch(self, least: int) -> None:
         longer, moved = self.longer, self.moved
         if longer is None or len(longer) < least:
-            longer, moved = _empty(_more(least), self.data.dtype), 0
+            longer, moved = np.empty(_more(least), self.data.dtype), 0
         longer[moved : self.n] = self.data[moved : self.n]
         self.data, self.longer, self.moved = longer, None, 0
 
@@ -84,19 +84,19 @@ class Values:
         self.octets: Column | None = None
         if is_text(type_):
             self.places, self.octets = (
-                Column(_empty(room + 1, np.int32)),
-                Column(_empty(8 * room, np.uint8)),
+                Column(np.empty(room + 1, np.int32)),
+                Column(np.empty(8 * room, np.uint8)),
             )
             self.places.add(np.zeros(1, np.int32))
         elif not pa.types.is_null(type_):
-            self.places = Column(_empty(room, _dtype(type_)))
+            self.places = Column(np.empty(room, _dtype(type_)))
 
     def add(self, values: pa.Array) -> None:
         """Behind the others.  Raises OverflowError if texts are longer than a column holds."""
         ok = numpy_valid(values)
         if self.places is not None:
             if ok is not None and self.valid is None:
-                self.valid = Column(_empty(len(self.places.data), np.bool_))
+                self.valid = Column(np.empty(len(self.places.data), np.bool_))
                 self.valid.add(np.ones(self.n, np.bool_))
             if self.valid is not None:
                 self.valid.add(np.ones(len(values), np.bool_) if ok is None else ok)
@@ -124,12 +124,6 @@ class Values:
         if self.octets is not None:
             buffers.append(pa.py_buffer(self.octets.view))
         return pa.Array.from_buffers(self.type, self.n, buffers, nulls)
-
-
-def _empty(room: int, dtype: Any) -> np.ndarray:
-    """From Arrow's pool: what it has been given back once costs no more to write."""
-    size = room * np.dtype(dtype).itemsize
-    return np.frombuffer(pa.allocate_buffer(size), dtype)
 
 
 def _dtype(type_: pa.DataType) -> Any:
@@ -241,7 +235,7 @@ class Joining:
 
     def _begin(self, first: Batch) -> None:
         self.first, self.done, room = first, 0, max(self.room, _more(len(first)))
-        self.stamps = [Column(_empty(room, np.int64)) for _ in range(1 + len(first.ids))]
+        self.stamps = [Column(np.empty(room, np.int64)) for _ in range(1 + len(first.ids))]
         self.columns = [Values(c.type, room) for c in first.cols]
 
     def _add(self, rows: Batch) -> None:
