@@ -86,7 +86,8 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     place = tmp_path_factory.getbasetemp().parent / "kernels"  # the processes have it together
     if place.exists() or warming.cold():
         place.mkdir(exist_ok=True)
-        warming.together(place, int(worker["workerid"].removeprefix("gw")))
+        number = int(worker["workerid"].removeprefix("gw"))
+        warming.together(place, number, worker["workercount"])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

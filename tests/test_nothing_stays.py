@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -78,19 +78,29 @@ SCRIPTS = {
 }
 
 
-def reachable(root: Any) -> Iterator[tuple[Any, list[str]]]:
-    """Everything that an object leads to, and by what."""
-    seen, waiting = {id(root)}, deque([(root, ["engine"])])
-    alive = []
+class Found(NamedTuple):
+    """An object, and what led to it."""
+
+    what: Any
+    by: Found | None
+
+    def path(self) -> list[str]:
+        return [*(self.by.path() if self.by else []), _told(self.what)]
+
+
+def reachable(root: Any) -> Iterator[Found]:
+    """Everything that an object leads to."""
+    seen, waiting = {id(root)}, deque([Found(root, None)])
+    alive = []  # no other object takes an address that was seen
     while waiting:
-        found, path = waiting.popleft()
-        yield found, path
-        inside = gc.get_referents(found)  # of a dict with texts for keys not these
-        for other in [*found, *inside] if isinstance(found, dict) else inside:
+        found = waiting.popleft()
+        alive.append(found)
+        yield found
+        inside = gc.get_referents(found.what)  # of a dict with texts for keys not these
+        for other in [*found.what, *inside] if isinstance(found.what, dict) else inside:
             if id(other) not in seen and not isinstance(other, FOREIGN):
                 seen.add(id(other))
-                alive.append(other)
-                waiting.append((other, [*path, _told(other)]))
+                waiting.append(Found(other, found))
 
 
 def _told(found: Any) -> str:
@@ -100,10 +110,10 @@ def _told(found: Any) -> str:
 
 def names(engine: Engine) -> Iterator[str]:
     """Where the names of what was dropped are still."""
-    for found, path in reachable(engine):
-        text = str(found) if isinstance(found, str | bytes) else ""
+    for found in reachable(engine):
+        text = str(found.what) if isinstance(found.what, str | bytes) else ""
         if "once" in text:
-            yield f"{text[:80]}: {' > '.join(path[-6:])}"
+            yield f"{text[:80]}: {' > '.join(found.path()[-6:])}"
 
 
 def rows(engine: Engine, script: str, number: int) -> None:
@@ -129,6 +139,13 @@ def cycle(engine: Engine, script: str, number: int) -> None:
         engine.execute(f"SHOW {show}")
     del readers
     engine.execute(drop)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few() -> None:
+    """The collector looks at what these tests make alone, not at all that others have left."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
