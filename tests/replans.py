@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from random import Random
 import pytest
 
 from dsms.commands.replanning import Replanner
+from dsms.commands.shared_joins import running_of
 from dsms.plan.parts import node_at
 from dsms.plan.rejoin import Shape, Unfit, inputs, number, places
+from dsms.running.exchanging import Exchange, Split
 from dsms.running.measuring import Figures
-from dsms.running.query import RunningQuery
+from dsms.running.part import Part
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql.types import ALWAYS
@@ -52,7 +55,6 @@ def forced(seed: int, chance: float = 0.5) -> Iterator[Changes]:
             return
         for query in list(runtime.queries.values()):
             if random.random() < chance and changeable(query):
-                assert isinstance(query, RunningQuery)
                 try:
                     change(self, runtime, query, random)
                     found.made += 1
@@ -66,19 +68,37 @@ def forced(seed: int, chance: float = 0.5) -> Iterator[Changes]:
 
 def changeable(query: Registered) -> bool:
     """Whether it runs, has joins, and nothing of it is under way."""
+    running = running_of(query)
     return (
-        isinstance(query, RunningQuery)
+        running is not None
         and query.failure is None
-        and query.flow is None
+        and running.failure is None
+        and running.flow is None
         and not query.beginning
-        and query.clock > ALWAYS
-        and next(places(query.phys), None) is not None
+        and running.clock > ALWAYS
+        and next(places(running.phys), None) is not None
     )
 
 
-def change(self: Replanner, runtime: Runtime, query: RunningQuery, random: Random) -> None:
+def change(self: Replanner, runtime: Runtime, query: Registered, random: Random) -> None:
     """Some of its joins get some shape.  Raises Unfit where they can't have it."""
-    path = random.choice(list(places(query.phys)))
-    there = [number(phys.node) for _, phys in inputs(node_at(query.phys, path))]
+    running = running_of(query)
+    assert running is not None
+    path = random.choice(list(places(running.phys)))
+    there = [number(phys.node) for _, phys in inputs(node_at(running.phys, path))]
     measured = {k: Figures(random.choice((0.1, 1, 9)), random.choice((1, 30)), {}) for k in there}
     self.change(runtime, query, path, shape(random, sorted(there)), measured, "for a test")
+
+
+def kinds_of_changes(patch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
+    """Counts changes from here on, by whose joins they are, and whose lower ones."""
+    found, take_place = Counter[tuple[str, str]](), Exchange.take_place
+
+    def counted(self: Exchange, split: Split) -> list[Part]:
+        below = {one.home is self.unit: bool(one.least) for one in self.old}
+        lower = "own" if False not in below else "late" if below[False] else "of a part"
+        found["part" if isinstance(self.unit, Part) else "query", lower] += 1
+        return take_place(self, split)
+
+    patch.setattr(Exchange, "take_place", counted)
+    return found

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from tests.effort import examples, sampled
 from tests.generate.many_windows import joined_windows
-from tests.replans import forced
+from tests.replans import forced, kinds_of_changes
 from tests.stories.model import Story
 from tests.stories.play import Way
 from tests.test_equivalence import check
@@ -64,20 +64,34 @@ QUERIES = {
 }
 
 
-def seen(seed: int, chance: float) -> tuple[dict[str, list[object]], int]:
-    """What six queries tell that share parts of their plans, by name, and how many changes."""
+PAIR = "FROM a [RANGE 4 s], b [RANGE 3 s]{} WHERE a.k = b.k{}"
+THREE = PAIR.format(", c [RANGE 2 s]{}", " AND b.k = c.k{}")
+SHARING = {  # in the order in which they begin: those that come later miss rows of the others
+    "pair": f"SELECT a.v, b.v AS w {PAIR.format('', '')}",
+    "three": f"SELECT a.v, c.v AS w {THREE.format('', '')}",
+    "again": f"SELECT a.k, COUNT(*) AS n {THREE.format('', '')} GROUP BY a.k",
+    "four": f"SELECT a.v, d.v AS w {THREE.format(', a [RANGE 1 s] d', ' AND c.k = d.k')}",
+    "more": f"SELECT b.v, c.v AS w {THREE.format('', '')}",
+    "last": f"SELECT b.v, d.v AS w {THREE.format(', a [RANGE 1 s] d', ' AND c.k = d.k')}",
+}
+
+
+def seen(
+    seed: int, chance: float, queries: dict[str, str] = QUERIES
+) -> tuple[dict[str, list[object]], int]:
+    """What queries tell that share parts of their plans, by name, and how many changes."""
     random = Random(seed)
     with forced(seed, chance) as changes:
         engine = Engine()
         engine.execute(DDL)
-        readers, names = {}, list(QUERIES)
+        readers, names = {}, list(queries)
         for second in range(12):
             if names and second % 2 == 0:
                 name = names.pop(0)
-                engine.execute(f"CREATE QUERY {name} AS {QUERIES[name]}")
+                engine.execute(f"CREATE QUERY {name} AS {queries[name]}")
                 readers[name] = engine.subscribe(name, 0)
             if second == 9:
-                engine.execute("DROP QUERY two")
+                engine.execute(f"DROP QUERY {list(queries)[3]}")
             for stream in "abc":
                 n = random.randint(0, 6)
                 ts = sorted(random.randrange(second * 1000, second * 1000 + 1000) for _ in range(n))
@@ -106,3 +120,14 @@ def test_beside_queries_that_share_parts(seed: int) -> None:
     told, made = seen(seed, 0.5)
     assert made > 0
     assert told == seen(seed, 0.0)[0]
+
+
+@pytest.mark.parametrize("seed", sampled(range(24), 6))
+def test_joins_that_are_shared_change_once_for_all(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a whole, or where some of them are run by a part below, which goes on for others."""
+    kinds = kinds_of_changes(monkeypatch)
+    told, made = seen(seed, (0.03, 0.1, 0.3)[seed % 3], SHARING)
+    assert made == sum(kinds.values()) > 0
+    assert told == seen(seed, 0.0, SHARING)[0]

@@ -237,7 +237,7 @@ def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, l
 
 def _more(runtime: Runtime, running: Registered) -> list[str]:
     if isinstance(running, EvaluatedQuery):
-        return of_registered(runtime, running)
+        return [*of_registered(runtime, running), *plan_lines(runtime, running)]
     if isinstance(running, RunningQuery):
         planned = list(plan_lines(runtime, running))
         if running.feeds or planned:

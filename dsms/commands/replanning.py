@@ -10,8 +10,9 @@
     done      between two instants (`dsms.running.exchanging`): nobody is told anything, results go
               on with their numbers
 
-What is decided depends on how rows came, and is written down where it was done: a restart does the
-same there, and decides nothing itself.  Answers don't depend on it.
+Joins that several queries share are looked at for the first of these, and change for all of them
+(`dsms.commands.shared_joins`).  What is decided depends on how rows came, and is written down where
+it was done: a restart does the same there, and decides nothing itself.  Answers don't depend on it.
 """
 
 from __future__ import annotations
@@ -19,43 +20,47 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
+from dsms.commands.shared_joins import (
+    Change,
+    disagree,
+    numbers,
+    options_of,
+    place_of,
+    prepared,
+    running_of,
+    sharers,
+    standing,
+)
 from dsms.commands.store import Store
 from dsms.commands.succeeding import stand
 from dsms.errors import DsmsError
-from dsms.plan.options import PlanOptions
-from dsms.plan.parts import node_at
-from dsms.plan.rejoin import Joins, Shape, Unfit, inputs, number, places
+from dsms.plan.rejoin import Shape, Unfit, places, renumbered
 from dsms.running import watching
 from dsms.running.chosen import Chosen
-from dsms.running.exchanging import Exchange
+from dsms.running.exchanging import Later
 from dsms.running.faults import too_much_state
 from dsms.running.measuring import Figures
 from dsms.running.pipeline import Path
-from dsms.running.prepare import builder_for
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered, is_hidden
 from dsms.running.runtime import Runtime
+from dsms.running.splitting import located
 from dsms.running.watching import Watch
 from dsms.sql.types import ALWAYS
 
 RECORD = "replanned"  # in the journal: the joins of a query have another shape from here on
 
 
-def options_of(runtime: Runtime, query: RunningQuery) -> PlanOptions:
-    """By which it is planned."""
-    found = PlanOptions.of(query.definition.options)
-    return found if runtime.settings.optimize else replace(found, optimize=False)
-
-
 def why_never(runtime: Runtime, query: Registered) -> str | None:
     """Why its plan is never changed; None: it may be."""
-    if not isinstance(query, RunningQuery):
-        return "it is no continuous query"
+    running = running_of(query)
+    if running is None:
+        return "it keeps no joins from one instant to the next"
     if dict(query.definition.options).get("replan") == "never":
         return "WITH (replan = never)"
     if not options_of(runtime, query).optimize:
         return "it runs as it is written"
-    if next(places(query.phys), None) is None:
+    if next(places(running.phys), None) is None:
         return "it joins no three inputs"
     return None
 
@@ -65,12 +70,14 @@ class Replanner:
     """Looks at all queries.  Nothing here is stored.
 
     watched  by query (`id`, since names change), with what is watched of it
-    known    what was registered when that was last found out
+    active   those of them of which something is
+    known    what was registered, and how parts were shared, when that was last found out
     made     how many plans it has changed
     """
 
     store: Store
     watched: dict[int, tuple[Registered, list[Watch]]] = field(default_factory=dict)
+    active: list[tuple[Registered, list[Watch]]] = field(default_factory=list)
     known: tuple[object, ...] = ()
     made: int = 0
 
@@ -78,40 +85,42 @@ class Replanner:
         """Between two inputs: change the plans for which it is time."""
         if runtime.replaying or runtime.settings.safe_mode:
             return
-        known = (id(runtime.dispatch), runtime.dispatch.count, len(runtime.queries))
+        dispatch = runtime.dispatch
+        known = id(dispatch), dispatch.count, dispatch.found, len(runtime.queries)
         if known != self.known:
             self.known = known
             self._find(runtime)
-        for query, watches in list(self.watched.values()):
+        for query, watches in list(self.active):
             for watch in watches:
-                if watch.is_due and _ready(runtime, query) and self._looked(runtime, watch):
+                ready = watch.is_due and _ready(runtime, query, watch)
+                if ready and self._looked(runtime, query, watch):
                     break
 
     def _find(self, runtime: Runtime) -> None:
         """Which queries there are."""
-        before = self.watched
-        self.watched = {}
+        before, self.watched = self.watched, {}
+        led = set[tuple[int, Path]]()
         for query in runtime.queries.values():
             if query.beginning or is_hidden(query.home):
                 self.known = ()  # look again
                 continue
             _, watches = before.get(id(query), (query, None))
-            if watches is None:
-                watches = _watches(query)
+            watches = _watches(query) if watches is None else watches
             for watch in watches:
-                if not watch.there:
-                    watch.begun()
-            if watches:
-                self.watched[id(query)] = query, watches
+                watch.follow(led)
+            self.watched[id(query)] = query, watches
+        self.active = [found for found in self.watched.values() if found[1]]
 
-    def _looked(self, runtime: Runtime, watch: Watch) -> bool:
+    def _looked(self, runtime: Runtime, query: Registered, watch: Watch) -> bool:
         """Look, and change the plan if it is time for that; whether it was changed."""
-        query = watch.query
-        asked = dict(query.definition.options).get("replan_after")
-        patience = watch.patience(None if asked is None else int(asked))
-        found = watch.look(options_of(runtime, query), patience)
-        if query.chosen.blind:  # now it is not any more
-            query.chosen = replace(query.chosen, blind=False)
+        running = watch.query
+        some = [running, *sharers(runtime, running, watch.path)]
+        asked = [dict(one.definition.options).get("replan_after") for one in some]
+        longest = max((int(a) for a in asked if a is not None), default=None)
+        found = watch.look(options_of(runtime, query), watch.patience(longest))
+        if running.chosen.blind:  # now it is not any more
+            for one in some:
+                one.chosen = replace(one.chosen, blind=False)
             watch.rest()
         if found is None:
             return False
@@ -120,6 +129,8 @@ class Replanner:
         why = f"its joins cost {cost} row operations a second, these {best}"
         try:
             self.change(runtime, query, watch.path, better.shape, measured, why)
+        except Later:
+            return False
         except (Unfit, DsmsError) as problem:
             watch.give_up(str(problem))
             return False
@@ -128,72 +139,105 @@ class Replanner:
     def change(
         self,
         runtime: Runtime,
-        query: RunningQuery,
+        query: Registered,
         path: Path,
         shape: Shape,
         measured: dict[int, Figures],
         why: str,
     ) -> None:
-        """Give the joins at that place of its plan another shape.
+        """Give the joins at that place of its plan another shape, for all that share them.
 
         Raises Unfit where they can't have it, DS630 where its state would be too large, and what
         writing it down raises: then nothing has changed."""
-        key = query.home
-        stand(runtime, key)
-        exchange = prepared(runtime, query, path, shape, measured)
+        stand(runtime, query.home)
+        running = running_of(query)
+        assert running is not None
+        change = prepared(runtime, running, path, shape, measured)
+        _check_limits(change)
         plain = {str(k): f.plain() for k, f in measured.items()}
-        body = json.dumps([key, list(path), shape, plain, why]).encode()
+        others = _others(runtime, running, path)
+        body = json.dumps([query.home, list(path), shape, plain, why, others]).encode()
         self.store(lambda s: None, RECORD, body)
-        exchanged(runtime, query, exchange, why)
+        exchanged(runtime, change, why)
         self.made += 1
-        if id(query) in self.watched:
-            self.watched[id(query)] = query, _watches(query)
+        for one in change.units:  # places of joins below may be others now
+            self.watched.pop(id(one), None)
+        self.watched.pop(id(query), None)
+        self.known = ()
 
 
 def _watches(query: Registered) -> list[Watch]:
-    return list(watching.watches(query)) if isinstance(query, RunningQuery) else []
+    running = running_of(query)
+    return [] if running is None else list(watching.watches(running))
 
 
-def _ready(runtime: Runtime, query: Registered) -> bool:
-    """Whether it runs, and nothing of it is under way."""
-    if not isinstance(query, RunningQuery) or query.failure is not None or query.flow is not None:
+def _ready(runtime: Runtime, query: Registered, watch: Watch) -> bool:
+    """Whether it runs, nothing of it is under way, and none that shares its joins is against it."""
+    running = watch.query
+    if query.failure is not None or running.failure is not None or running.flow is not None:
         return False
-    return query.clock > ALWAYS and why_never(runtime, query) is None
+    if running.clock <= ALWAYS or why_never(runtime, query) is not None:
+        return False
+    if disagree(runtime, running, watch.path) is None:
+        return True
+    watch.rest()
+    return False
 
 
-def prepared(
-    runtime: Runtime, query: RunningQuery, path: Path, shape: Shape, measured: dict[int, Figures]
-) -> Exchange:
-    """Other joins, filled, beside those at work."""
-    old = node_at(query.phys, path)
-    inside = {number(phys.node): phys for _, phys in inputs(old)}
-    if inside.keys() != measured.keys():
-        raise Unfit("it has other inputs")
-    estimates = {k: measured[k].estimate(phys) for k, phys in inside.items()}
-    new = Joins(old, estimates, options_of(runtime, query)).built(shape)
-    made = Exchange(query, path, new, builder_for(runtime, query))
-    made.fill()
-    if made.nbytes > query.state_limit:
-        raise too_much_state(query.name, made.nbytes, query.state_limit)
-    return made
+def _check_limits(change: Change) -> None:
+    for unit in change.units:
+        if isinstance(unit, RunningQuery) and change.exchange.nbytes > unit.state_limit:
+            raise too_much_state(unit.name, change.exchange.nbytes, unit.state_limit)
 
 
-def exchanged(runtime: Runtime, query: RunningQuery, exchange: Exchange, why: str) -> None:
+def _others(runtime: Runtime, query: RunningQuery, path: Path) -> list[tuple[object, ...]]:
+    """Of the other queries that stand on these joins: key, path, and its numbers of the inputs."""
+    mine, found = numbers(query.phys, path), list[tuple[object, ...]]()
+    for unit, at in standing(runtime, *located(query, path)):
+        if isinstance(unit, RunningQuery) and (unit is not query or at != path):
+            theirs = numbers(unit.phys, at)
+            found.append((unit.home, at, [*zip(mine, theirs, strict=True)]))
+    return found
+
+
+def exchanged(runtime: Runtime, change: Change, why: str) -> None:
     """The new joins are at work."""
-    exchange.take_place()
-    query.chosen = Chosen(query.clock, why, query.chosen.changes + 1)
-    runtime.parts.replanned(query.home)
+    change.apply(runtime)
+    for unit in change.units:
+        if isinstance(unit, RunningQuery):
+            unit.chosen = Chosen(unit.clock, why, unit.chosen.changes + 1)
 
 
 def again(runtime: Runtime, body: bytes) -> None:
-    """The record of a change comes back."""
-    key, path, shape, plain, why = json.loads(body)
-    stand(runtime, key)
-    query = runtime.queries[key]
-    assert isinstance(query, RunningQuery)
+    """The record of a change comes back.
+
+    By now other queries may share these joins than did then, or not yet: each that did has the new
+    ones afterwards, if it can.  Answers are the same with the old ones."""
+    key, path, shape, plain, why, *more = json.loads(body)
     measured = {int(k): Figures.of(f) for k, f in plain.items()}
-    exchange = prepared(runtime, query, tuple(path), shape, measured)
-    exchanged(runtime, query, exchange, why)
+    done: list[RunningQuery] = []
+    _again(runtime, key, tuple(path), shape, measured, why, done)
+    for other, at, pairs in more[0] if more else ():
+        to = dict(pairs)
+        theirs = {to[k]: f for k, f in measured.items()}
+        _again(runtime, other, tuple(at), renumbered(shape, to), theirs, why, done)
+
+
+def _again(
+    runtime: Runtime, key: str, path: Path, shape: Shape, measured: dict[int, Figures], why: str,
+    done: list[RunningQuery],
+) -> None:  # one after the other  # fmt: skip
+    stand(runtime, key)
+    query = running_of(runtime.queries[key])
+    if query is None or any(query is one for one in done):
+        return
+    try:
+        at = place_of(query, path, measured)
+        change = prepared(runtime, query, at, shape, measured)
+    except Unfit:
+        return
+    exchanged(runtime, change, why)
+    done += [unit for unit in change.units if isinstance(unit, RunningQuery)]
 
 
 def shown(cost: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
+from dsms.commands.shared_joins import running_of
 from dsms.intake.values import duration_text
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
@@ -16,7 +17,6 @@ from dsms.running.approximation import approximate
 from dsms.running.beginning import partial
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.paused import PausedQuery
-from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sharing.member import Member
@@ -54,7 +54,8 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
     own = [runtime.rights.owns(catalog.user, q.home) for q in queries]
     timed = [_timing(runtime, q) for q in queries]
     late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
-    chosen = [q.chosen if isinstance(q, RunningQuery) else None for q in queries]
+    running = [running_of(q) for q in queries]
+    chosen = [None if r is None else r.chosen for r in running]
     columns: list[tuple[str, Type, list[Any]]] = [
         ("query", STRING, [q.name for q in queries]),
         (

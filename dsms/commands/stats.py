@@ -6,10 +6,10 @@ from typing import Any
 
 from dsms.api import shown_instant
 from dsms.commands.quotas import user_stats
+from dsms.commands.shared_joins import running_of
 from dsms.commands.show_archives import archive_stats
 from dsms.reads.stream_rows import kept
 from dsms.running.progress import progress
-from dsms.running.query import RunningQuery
 from dsms.running.registered import is_hidden
 from dsms.running.runtime import Runtime
 
@@ -37,7 +37,7 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "readers": len(q.readers),
             "failed": int(q.failure is not None),
             "clock": shown_instant(q.shown_clock),
-            **({"replans": q.chosen.changes} if isinstance(q, RunningQuery) else {}),
+            **({"replans": r.chosen.changes} if (r := running_of(q)) is not None else {}),
             **progress(runtime, q),
         }
         for key, q in runtime.queries.items()

@@ -11,7 +11,7 @@ of JSON: the number of an input (that of its first leaf), ["join", left, right],
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -94,6 +94,18 @@ def shape_of(phys: Phys) -> Shape:
             return ["multi", [*map(shape_of, phys.children)], [*phys.order.order]]
 
 
+def renumbered(shape: Shape, numbers: Mapping[int, int]) -> Shape:
+    """The shape with other numbers of its inputs."""
+    match shape:
+        case int():
+            return numbers[shape]
+        case ["multi", parts, order]:
+            return ["multi", [renumbered(part, numbers) for part in parts], order]
+        case [kind, *parts]:
+            return [kind, *(renumbered(part, numbers) for part in parts)]
+    raise Unfit("it has no such shape")
+
+
 # ---------------------------------------------------------------- under other figures
 
 
@@ -122,12 +134,14 @@ class Joins:
     """Joins at work, from `phys` down.
 
     figures  what is expected of each input, by its number
+    free     places of joins among them that run for others, too: they cost nothing more
 
     Raises Unfit where they can't be exchanged."""
 
     phys: Phys
     figures: Mapping[int, Estimate]
     options: PlanOptions
+    free: Sequence[Path] = ()
     inputs: dict[int, Phys] = field(init=False)
     stands: dict[int, lp.Node] = field(init=False)  # what stands for an input, by its number
     chooser: Given = field(init=False)
@@ -182,7 +196,11 @@ class Joins:
     def _cost(self, tree: lp.Node) -> float:
         """What the joins cost as they are, MultiJoins in the order that they have."""
         phys, _ = self.chooser.build(tree)
-        return phys.cost.total + self._more(phys, self.phys)
+        free = sum(
+            node_at(phys, at).cost.total + self._more(node_at(phys, at), node_at(self.phys, at))
+            for at in self.free
+        )
+        return phys.cost.total + self._more(phys, self.phys) - free
 
     def _more(self, phys: Phys, running: Phys) -> float:
         """By how much the orders that run are dearer than the best ones."""
@@ -241,8 +259,8 @@ class Joins:
 
     def _in_their_order(self, made: Phys) -> Phys:
         """Id columns in the order that those above know."""
-        columns = {place: k for k, place in enumerate(_id_columns(made))}
-        ids = tuple(columns[place] for place in _id_columns(self.phys))
+        columns = {place: k for k, place in enumerate(id_columns(made))}
+        ids = tuple(columns[place] for place in id_columns(self.phys))
         if ids == tuple(range(len(ids))):
             return made
         if isinstance(made.node, lp.Project):
@@ -288,11 +306,11 @@ def _summed(cost: Cost, children: tuple[Phys, ...]) -> Cost:
     return replace(cost, total=cost.own + sum(child.cost.total for child in children))
 
 
-def _id_columns(phys: Phys) -> tuple[tuple[int, int], ...]:
+def id_columns(phys: Phys) -> tuple[tuple[int, int], ...]:
     """Of each id column the input, by its number, and which of its columns that is."""
     if not is_joins(phys.node):
         return tuple((number(phys.node), k) for k in range(phys.width))
-    below = tuple(place for child in phys.children for place in _id_columns(child))
+    below = tuple(place for child in phys.children for place in id_columns(child))
     node = phys.node
     return moved(node, below) if isinstance(node, lp.Project) and node.ids else below
 

@@ -98,6 +98,7 @@ class Dispatch:
     others  by stream, those that see all rows, by number of registration
     places  where a query is looked up, and its slot there
     fresh   registered since the last look at them
+    found   how often parts have been made, joined or left
     above   of each part that reads tables the queries that stand on it, by what they read
     """
 
@@ -110,6 +111,7 @@ class Dispatch:
     fresh: dict[str, Registered] = field(default_factory=dict)
     count: int = 0
     parts: dict[str, Part] = field(default_factory=dict)
+    found: int = 0
     above: dict[str, dict[tuple[str, ...], list[RunningQuery]]] = field(default_factory=dict)
 
     @classmethod
@@ -127,6 +129,7 @@ class Dispatch:
 
     def find_parts(self) -> None:
         """The parts of all queries."""
+        self.found += 1
         found: dict[str, Part] = {}
         units: list[RunningQuery | Part] = [
             q for q in self.queries.values() if isinstance(q, RunningQuery) and q.shares

@@ -9,7 +9,7 @@ that is dead by now nothing can come: so what is alive is all that they need.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,15 +21,21 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.operators.join import JoinOp
 from dsms.operators.multi_join import MultiJoinOp
 from dsms.operators.pieces import go_on
-from dsms.plan.parts import node_at
+from dsms.plan.parts import node_at, streams_of
 from dsms.plan.physical import Phys
-from dsms.plan.rejoin import Unfit, inputs, number, put_in
-from dsms.running.part import PartFeed
+from dsms.plan.rejoin import Unfit, id_columns, inputs, number, put_in
+from dsms.running.part import Part, PartFeed, feeds_of, let_go
 from dsms.running.pipeline import Path, Pipeline, Stage
-from dsms.running.query import RunningQuery
+from dsms.running.splitting import Unit, feeds_down, located, new_feed
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch, in_order
 from dsms.state.live import LiveInput
+
+Split = Callable[[Unit, Path], Part]
+
+
+class Later(Unfit):
+    """Joins that can't be exchanged as things are, but may be soon; says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +43,31 @@ class JoinInput:
     """An input of joins at work.
 
     path    its place in the plan;  phys: its part of it;  number: see `dsms.plan.rejoin`
-    stage   what gives its rows;  rows: what the join keeps of it"""
+    stage   what gives its rows;  rows: what the join keeps of it
+    home    whose operators that join and this stage are
+    least   (id column, number): rows with less are not for these joins (`PartFeed`)"""
 
     path: Path
     phys: Phys
     number: int
     stage: Stage
     rows: LiveInput
+    home: Unit
+    least: tuple[tuple[int, int], ...] = ()
 
     def living(self, clock: int) -> np.ndarray:
         """Slots of the rows alive behind that instant, oldest first."""
         store = self.rows.store
-        return np.flatnonzero(store.alive.view & (store.exp.view > clock))
+        alive = store.alive.view & (store.exp.view > clock)
+        for column, least in self.least:
+            alive &= store.ids[column].view >= least
+        return np.flatnonzero(alive)
+
+    @property
+    def waiting(self) -> Sequence[Batch]:
+        """Rows of later instants that a part below has made already."""
+        operator = self.stage.operator
+        return tuple(operator.queue.batches) if isinstance(operator, PartFeed) else ()
 
     def batch(self, clock: int) -> Batch:
         """Those rows."""
@@ -56,18 +75,39 @@ class JoinInput:
         return in_order(store.batch(slots, store.ts.view[slots], None))
 
 
-def inputs_at(query: RunningQuery, path: Path) -> list[JoinInput]:
-    """The inputs of the joins at that place of a query's plan.  Raises Unfit where others run
-    them, too, or they are of another kind."""
-    stages = {stage.path: stage for stage in query.pipeline.stages}
+def inputs_at(unit: Unit, path: Path) -> list[JoinInput]:
+    """The inputs of the joins at that place of a plan, whoever runs them, left to right.  Raises
+    Unfit where these are of another kind."""
     found = []
-    for below, phys in inputs(node_at(query.phys, path)):
+    for below, phys in inputs(node_at(unit.phys, path)):
         at = (*path, *below)
-        if at not in stages or at[:-1] not in stages:
-            raise Unfit("other queries share its joins")
-        kept = _kept(stages[at[:-1]].operator, at[-1])
-        found.append(JoinInput(at, phys, number(phys.node), stages[at], kept))
+        home, place = located(unit, at[:-1])
+        stages = {stage.path: stage for stage in home.pipeline.stages}
+        kept = _kept(stages[place].operator, at[-1])
+        k, stage = number(phys.node), stages[*place, at[-1]]
+        found.append(JoinInput(at, phys, k, stage, kept, home, _least(unit, path, at[:-1], k)))
     return found
+
+
+def _least(unit: Unit, path: Path, at: Path, k: int) -> tuple[tuple[int, int], ...]:
+    """Which rows of the input of that number are not for the joins at `path`, where one at `at` is
+    run by a part below these."""
+    return tuple(
+        (places[column][1], least)
+        for feed, place in feeds_down(unit, at)
+        if len(place) > len(path)
+        for places in (id_columns(node_at(unit.phys, place)),)
+        for column, least in feed.least
+        if places[column][0] == k
+    )
+
+
+def shared_below(unit: Unit, path: Path) -> list[PartFeed]:
+    """Where the joins at that place of a unit's own take up what other joins make, which run for
+    others, too."""
+    inside = {one.path for one in inputs_at(unit, path)}
+    above = {at[:n] for at in inside for n in range(len(path) + 1, len(at))}
+    return [feed for feed in feeds_of(unit.pipeline) if feed.path in above]
 
 
 def _kept(operator: Operator, k: int) -> LiveInput:
@@ -82,12 +122,33 @@ def _kept(operator: Operator, k: int) -> LiveInput:
             raise Unfit("its joins keep their rows otherwise")
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Stages at and below a place, which stand together from `first` on."""
+
+    stages: list[Stage]
+    path: Path
+    first: int
+
+    def moved(self, to: Path, first: int) -> list[Stage]:
+        """The same at another place, which stand from there on."""
+        for stage in self.stages:
+            stage.path = (*to, *stage.path[len(self.path) :])
+            stage.inputs = tuple(k + first - self.first for k in stage.inputs)
+            if isinstance(stage.operator, PartFeed):
+                stage.operator.path = stage.path
+        return self.stages
+
+
 @dataclass(slots=True)
 class Exchange:
-    """The joins at `path` of a query, which stands where its clock is, and those that are to take
-    their place: `new`, with operators of `builder`."""
+    """The joins at `path` of a query, or of a part that several share, which stands where its clock
+    is, and those that are to take their place: `new`, with operators of `builder`.
 
-    query: RunningQuery
+    Joins below that run for others, too, go on doing that; the new ones have rows of their own of
+    what comes to these.  Raises Later where that can't be now."""
+
+    unit: Unit
     path: Path
     new: Phys
     builder: Builder
@@ -96,10 +157,22 @@ class Exchange:
     made: dict[Path, tuple[Operator, ErrorCounter]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.old = inputs_at(self.query, self.path)
+        self.old = inputs_at(self.unit, self.path)
+        for one in self.old:
+            self._check(one)
         self.places = {
             at: one for one in self.old for at in _where(self.new, one.phys, ())
         }  # each once
+
+    def _check(self, one: JoinInput) -> None:
+        if self.unit.flow is not None or one.home.flow is not None:
+            raise Later("its joins are midway in a step")
+        if one.home is self.unit:
+            return
+        if one.home.clock != self.unit.clock:
+            raise Later("joins that it shares stand at other instants")
+        if not streams_of(one.phys.node):
+            raise Unfit("joins that it shares look into a table")
 
     def fill(self) -> None:
         """Make the operators, and give them what is alive."""
@@ -125,58 +198,65 @@ class Exchange:
     def _rows(self, at: Path) -> Batch:
         """What has come, and is alive, at that place of the new joins."""
         if at in self.places:
-            return self.places[at].batch(self.query.clock)
-        return self._make(at).step(self._below(at), self.query.clock)
+            return self.places[at].batch(self.unit.clock)
+        return self._make(at).step(self._below(at), self.unit.clock)
 
     @property
     def nbytes(self) -> int:
         """Of the new joins' state."""
         return sum(operator.nbytes() for operator, _ in self.made.values())
 
-    def take_place(self) -> None:
-        """The new joins are those of the query from here on."""
-        pipeline = self.query.pipeline
+    def take_place(self, split: Split) -> list[Part]:
+        """The new joins are at work from here on; `split` makes a part of what a unit has at a
+        place.  Which parts fed the old ones, and do not feed the new ones."""
+        pipeline = self.unit.pipeline
+        gone = shared_below(self.unit, self.path)
+        blocks = self._blocks(split)
+        for k in [k for k, s in pipeline.sources.items() if any(s is feed for feed in gone)]:
+            del pipeline.sources[k]
+        for feed in gone:
+            let_go(feed)
         first, last = _block(pipeline, self.path)
-        blocks = {at: _block(pipeline, one.path) for at, one in self.places.items()}
-        stages = pipeline.stages
-        below = {at: stages[a : b + 1] for at, (a, b) in blocks.items()}
-        moved = list(self._stages((), first, blocks, below))
+        moved = list(self._stages((), first, blocks))
         shift = len(moved) - (last + 1 - first)
+        stages = pipeline.stages
         for stage in stages[last + 1 :]:
             stage.inputs = tuple(k if k < last else k + shift for k in stage.inputs)
         stages[first : last + 1] = moved
-        self.query.phys = put_in(self.query.phys, self.path, self.new)
+        self.unit.phys = put_in(self.unit.phys, self.path, self.new)
+        return [feed.part for feed in gone]
 
-    def _stages(
-        self,
-        at: Path,
-        first: int,
-        blocks: dict[Path, tuple[int, int]],
-        below: dict[Path, list[Stage]],
-    ) -> Iterator[Stage]:
+    def _blocks(self, split: Split) -> dict[Path, Block]:
+        """The stages of the inputs, by where these come.  Those of joins that others run become
+        parts."""
+        found, stages = {}, self.unit.pipeline.stages
+        others = {at: one for at, one in self.places.items() if one.home is not self.unit}
+        waiting = {at: one.waiting for at, one in others.items()}
+        parts = {at: split(self.unit, one.path) for at, one in others.items()}
+        for at, one in self.places.items():
+            if at not in others:
+                first, last = _block(self.unit.pipeline, one.path)
+                found[at] = Block(stages[first : last + 1], one.path, first)
+        for at, one in others.items():
+            path = (*self.path, *at)
+            feed = new_feed(self.unit, path, one.phys, parts[at], one.least)
+            feed.catch_up(waiting[at])
+            found[at] = Block([Stage(path, feed, ())], path, 0)
+        return found
+
+    def _stages(self, at: Path, first: int, blocks: dict[Path, Block]) -> Iterator[Stage]:
         """The stages at and below that place of the new joins; `first`: where they begin."""
-        if at in below:
-            yield from _moved(below[at], (*self.path, *at), self.places[at].path,
-                              first - blocks[at][0])  # a call  # fmt: skip
+        if at in blocks:
+            yield from blocks[at].moved((*self.path, *at), first)
             return
         tops, count = list[int](), 0
         for k in range(len(node_at(self.new, at).children)):
-            some = list(self._stages((*at, k), first + count, blocks, below))
+            some = list(self._stages((*at, k), first + count, blocks))
             yield from some
             count += len(some)
             tops.append(first + count - 1)
         operator, errors = self.made[at]
         yield Stage((*self.path, *at), operator, tuple(tops), errors=errors)
-
-
-def _moved(stages: Sequence[Stage], to: Path, since: Path, shift: int) -> Sequence[Stage]:
-    """Stages at and below a place, at another one."""
-    for stage in stages:
-        stage.path = (*to, *stage.path[len(since) :])
-        stage.inputs = tuple(k + shift for k in stage.inputs)
-        if isinstance(stage.operator, PartFeed):
-            stage.operator.path = stage.path
-    return stages
 
 
 def _block(pipeline: Pipeline, path: Path) -> tuple[int, int]:

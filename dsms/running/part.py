@@ -56,6 +56,11 @@ class PartFeed(StreamSource):
     def __post_init__(self) -> None:
         self.nothing = empty_batch(self.schema, self.width)
 
+    def catch_up(self, waiting: Sequence[Batch]) -> None:
+        """Rows that the part has made, and another feed still has before it."""
+        for rows in waiting:
+            self.give(rows, tuple(int(column.min()) for column in rows.ids))
+
     def give(self, rows: Batch, lows: Lows) -> None:
         """The next rows of the part; `lows`: not more than the least of each id column."""
         for column, least in self.least:

@@ -13,12 +13,13 @@ from dsms.periodic.timed import TimedRelation, TimedTable
 from dsms.plan.ages import with_ages
 from dsms.plan.physical import Phys
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
-from dsms.running.chosen import BLIND
+from dsms.running.chosen import BLIND, REGISTERED
 from dsms.running.current import past_rows
 from dsms.running.past import pasts
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Runtime
+from dsms.running.splitting import Unit
 from dsms.running.table_source import TableSource
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option, QueryDef
@@ -31,17 +32,14 @@ def prepare(runtime: Runtime, definition: QueryDef, phys: Phys) -> RunningQuery:
     """A query over the declared streams and tables, not yet fed."""
     settings, options = runtime.settings, dict(definition.options)
     rows = int(options.get("result_log", settings.result_log_rows))
-    made = assembled(runtime, definition, phys, ResultLog(rows, settings.result_log_bytes))
-    if any(runtime.figures[stream].rate is None for stream in made.reads):
-        made.chosen = BLIND
-    return made
+    return assembled(runtime, definition, phys, ResultLog(rows, settings.result_log_bytes))
 
 
-def builder_for(runtime: Runtime, query: RunningQuery) -> Builder:
-    """What makes operators in place of others of a continuous query that runs; no leaves."""
-    tables = _Tables(runtime, query.since, None)
+def builder_for(runtime: Runtime, unit: Unit) -> Builder:
+    """What makes operators in place of others that run; no leaves."""
+    tables = _Tables(runtime, unit.since, None)
     leaves = Leaves(tables.changes, {}, {}, [])
-    return _builder(runtime, leaves, tables, query.errors, None)
+    return _builder(runtime, leaves, tables, unit.errors, None)
 
 
 def assembled(
@@ -65,6 +63,7 @@ def assembled(
     leaves = Leaves(tables.changes, {}, {}, [])
     builder = _builder(runtime, leaves, tables, errors, slide)
     pipeline = assemble(phys, builder, leaves, runtime.settings.timer)
+    blind = any(runtime.figures[stream].rate is None for stream in leaves.names.values())
     return RunningQuery(
         definition,
         phys,
@@ -76,6 +75,7 @@ def assembled(
         pipeline=pipeline,
         sink=Sink(_sink_spec(runtime, phys, restore or (errors.mode == "stop" and fails(phys)))),
         since=tables.since,
+        chosen=BLIND if blind else REGISTERED,
     )
 
 

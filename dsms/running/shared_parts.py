@@ -17,7 +17,7 @@ stretches.  Nothing here is state: which parts there are stands in the queries' 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -39,6 +39,7 @@ from dsms.plan.parts import (
 )
 from dsms.plan.physical import Phys
 from dsms.running.dispatch import Dispatch
+from dsms.running.exchanging import Exchange
 from dsms.running.part import Part, PartFeed, feeds_of
 from dsms.running.pipeline import Path, Reporting
 from dsms.running.query import RunningQuery
@@ -90,14 +91,15 @@ class SharedParts:
         """Whether other queries have a part that this one has."""
         return any(len(self.known[part_key]) > 1 for part_key in self.keys[key].values())
 
-    def joined(self, key: str) -> None:
-        """A query has begun."""
-        query = _sharer(self.dispatch.queries[key])
-        if not self.on or query is None:
-            return
-        self._know(key, query)
-        if self._has_company(key):
-            self._look(key, query, query.clock)
+    def joined(self, *keys: str) -> None:
+        """Queries have begun, or have other plans."""
+        found = [(key, _sharer(self.dispatch.queries[key])) for key in keys if self.on]
+        for key, query in found:
+            if query is not None:
+                self._know(key, query)
+        for key, query in found:
+            if query is not None and self._has_company(key):
+                self._look(key, query, query.clock)
 
     def renamed(self, key: str, to: str) -> None:
         """A query has another key."""
@@ -116,11 +118,15 @@ class SharedParts:
         if isinstance(query, RunningQuery) and query.shares:
             self._free(query.feeds)
 
-    def replanned(self, key: str) -> None:
-        """A query has another plan."""
-        query = self.dispatch.queries[key]
-        self._forget(key, query)
-        self.joined(key)
+    def exchanged(self, exchange: Exchange, keys: Sequence[str]) -> None:
+        """Other joins take the place of those at work; queries of these keys will have other
+        plans (then they have `joined`)."""
+        for key in keys:
+            self._forget(key, self.dispatch.queries[key])
+        gone = exchange.take_place(self.part_of)
+        if gone and isinstance(exchange.unit, RunningQuery):
+            self.dispatch.anew(_key_of(self.dispatch, exchange.unit))
+        self._free_parts(gone)
 
     def _forget(self, key: str, query: object) -> None:
         self.pending.pop(key, None)
@@ -146,9 +152,9 @@ class SharedParts:
                 self._look(key, query, since)
                 return
 
-    def part_of(self, query: RunningQuery, path: Path) -> Part:
-        """What runs that place of a query's plan, as a part that others may read from."""
-        unit, place = located(query, path)
+    def part_of(self, unit: Unit, path: Path) -> Part:
+        """What runs that place of a plan, as a part that others may read from."""
+        unit, place = located(unit, path)
         if isinstance(unit, Part) and not place:
             return unit
         return self.split(unit, place)

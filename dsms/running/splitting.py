@@ -3,11 +3,12 @@ a part that is there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
 from dsms.plan.parts import node_at, streams_of, tables_of
+from dsms.plan.physical import Phys
 from dsms.running.part import Part, PartFeed, count_for_all, feeds_of, let_go
 from dsms.running.pipeline import Path, Pipeline, Stage
 from dsms.running.query import RunningQuery
@@ -16,12 +17,35 @@ from dsms.running.sources import StreamSource
 Unit = RunningQuery | Part
 
 
-def located(query: RunningQuery, path: Path) -> tuple[Unit, Path]:
-    """Whose operators are those at that place of a query's plan, and where they stand there."""
-    unit: Unit = query
+def located(unit: Unit, path: Path) -> tuple[Unit, Path]:
+    """Whose operators are those at that place of a plan, and where they stand there."""
     while (feed := _feed_above(unit.pipeline, path)) is not None:
         unit, path = feed.part, path[len(feed.path) :]
     return unit, path
+
+
+def stage_at(unit: Unit, path: Path) -> Stage:
+    """What runs that place of a plan."""
+    unit, path = located(unit, path)
+    return next(s for s in unit.pipeline.stages if s.path == path)
+
+
+def feeds_down(unit: Unit, path: Path) -> Iterator[tuple[PartFeed, Path]]:
+    """The feeds on the way down to that place of a plan, each with its place there."""
+    above: Path = ()
+    while (feed := _feed_above(unit.pipeline, path[len(above) :])) is not None:
+        above = (*above, *feed.path)
+        yield feed, above
+        unit = feed.part
+
+
+def places_of(unit: Unit, part: Part) -> Iterator[Path]:
+    """Where a part stands in a plan."""
+    for feed in feeds_of(unit.pipeline):
+        if feed.part is part:
+            yield feed.path
+        for below in places_of(feed.part, part):
+            yield (*feed.path, *below)
 
 
 def _feed_above(pipeline: Pipeline, path: Path) -> PartFeed | None:
@@ -76,7 +100,15 @@ def give_way(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]
 
 def feed_by(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]]) -> None:
     """The stage at `path`, which was left out, takes up what the part makes."""
-    phys, pipeline = node_at(unit.phys, path), unit.pipeline
+    stages = unit.pipeline.stages
+    at = next(k for k, s in enumerate(stages) if s.path == path)
+    stages[at] = Stage(path, new_feed(unit, path, node_at(unit.phys, path), part, least), ())
+
+
+def new_feed(
+    unit: Unit, path: Path, phys: Phys, part: Part, least: Sequence[tuple[int, int]]
+) -> PartFeed:
+    """What the unit takes up of the part, for a stage at `path` that stands for `phys`."""
     feed = PartFeed(
         phys.node.schema,
         part=part,
@@ -85,11 +117,11 @@ def feed_by(unit: Unit, path: Path, part: Part, least: Sequence[tuple[int, int]]
         width=phys.width,
         least=tuple(least),
     )
-    at = next(k for k, s in enumerate(pipeline.stages) if s.path == path)
-    pipeline.stages[at] = Stage(path, feed, ())
-    pipeline.sources[min([0, *pipeline.sources]) - 1] = feed
+    sources = unit.pipeline.sources
+    sources[min([0, *sources]) - 1] = feed
     part.feeds.append(feed)
     count_for_all(part)
+    return feed
 
 
 def _taken_out(unit: Unit, path: Path) -> tuple[list[Stage], dict[int, StreamSource]]:

@@ -10,10 +10,11 @@ from dsms.plan.estimate import Estimate
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import node_at
 from dsms.plan.rejoin import Better, Joins, Unfit, key_columns, places
-from dsms.running.exchanging import JoinInput, inputs_at
+from dsms.running.exchanging import JoinInput, inputs_at, shared_below
 from dsms.running.measuring import Figures, figures, lasts, longest
 from dsms.running.pipeline import Path, Stage
 from dsms.running.query import RunningQuery
+from dsms.running.splitting import Unit, located, stage_at
 from dsms.sql.types import ALWAYS
 
 TOO_DEAR = 2.0
@@ -34,7 +35,9 @@ class Watch:
     """The joins at one place of a query's plan.  Not stored: after a restart it begins anew.
 
     columns  of each input, by its number, those that rows are matched by
-    there    the inputs, and all stages from there up to the joins; none: others run them, too
+    unit     whose operators the uppermost of the joins are: the query's, or those of a part
+    there    the inputs, and all stages from there up to the joins; none: nobody looks here
+    free     places of joins among them that run for others, too, counted from the uppermost
     seen     rows of each input at the last look, which was at instant `at`
     due      how much must have come out of the stages, and out of the inputs, for the next one
     waits    how much longer that takes than at first
@@ -55,27 +58,58 @@ class Watch:
     dear: int | None = None
     why_not: str | None = None
 
+    unit: Unit = field(init=False)
     there: list[JoinInput] = field(default_factory=list)
+    free: list[Path] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.unit = self.query
 
     @staticmethod
     def of(query: RunningQuery, path: Path) -> Watch:
         """One that begins now."""
-        return Watch(query, path, key_columns(node_at(query.phys, path)), query.clock).begun()
+        return Watch(query, path, key_columns(node_at(query.phys, path)), query.clock)
 
     def begun(self) -> Watch:
-        """It knows where its rows are counted; where others run them it waits until that changes
-        (`why_not`)."""
+        """It knows where its rows are counted; where joins are of a kind that can't be exchanged it
+        waits until that changes (`why_not`)."""
+        self.unit, place = located(self.query, self.path)
+        self.free, self.stages = [], []
         try:
             self.there, self.why_not = inputs_at(self.query, self.path), None
+            below = shared_below(self.unit, place)
         except Unfit as problem:
             self.give_up(str(problem))
-        inside = {
-            one.path[:n] for one in self.there for n in range(len(self.path), len(one.path) + 1)
-        }
-        self.stages = [s for s in self.query.pipeline.stages if s.path in inside]
+        else:
+            self.free = [feed.path[len(place) :] for feed in below]
+            joins = {one.path[:n] for one in self.there
+                     for n in range(len(self.path), len(one.path))}  # paths  # fmt: skip
+            self.stages = [one.stage for one in self.there]
+            self.stages += [stage_at(self.query, at) for at in sorted(joins)]
         self.rest()
         return self
+
+    @property
+    def stands(self) -> bool:
+        """Whether the same operators run the joins as when it began."""
+        try:
+            now = inputs_at(self.query, self.path)
+        except Unfit:
+            return False
+        pairs = zip(self.there, now, strict=False)
+        same = all(a.stage is b.stage and a.rows is b.rows for a, b in pairs)
+        return len(now) == len(self.there) and same
+
+    def follow(self, led: set[tuple[int, Path]]) -> None:
+        """Look where nobody does yet: joins that several queries share are looked at for the first
+        of them.  led: the joins that somebody looks at, by unit and place"""
+        unit, place = located(self.query, self.path)
+        if (id(unit), place) in led:
+            self.there, self.unit = [], unit
+        elif not self.there or not self.stands:
+            self.begun()
+        led.add((id(unit), place))
 
     def give_up(self, why: str) -> None:
         """Until others are registered or go."""
@@ -83,7 +117,7 @@ class Watch:
 
     def rest(self) -> None:
         """Until the next look."""
-        self.at = self.query.clock
+        self.at = self.unit.clock
         self.seen = {one.number: one.stage.positive for one in self.there}
         alive = sum(one.rows.store.live for one in self.there)
         n = len(self.there)
@@ -114,7 +148,7 @@ class Watch:
         found = None if alike and self.dear is None else self._searched(now, options)
         self.waits = min(2 * self.waits, FRUITLESS) if self.dear is None else 1
         self.rest()
-        if found is None or self.dear is None or self.query.clock - self.dear < patience:
+        if found is None or self.dear is None or self.unit.clock - self.dear < patience:
             return None
         return found, now
 
@@ -123,7 +157,8 @@ class Watch:
         self.found = now
         self.usual = {one.number: now[one.number].estimate(one.phys) for one in self.there}
         try:
-            better = Joins(node_at(self.query.phys, self.path), self.usual, options).better()
+            joins = node_at(self.query.phys, self.path)
+            better = Joins(joins, self.usual, options, self.free).better()
         except Unfit as problem:
             self.give_up(str(problem))
             return None
@@ -131,11 +166,11 @@ class Watch:
         if better.cost <= too_dear * better.best:
             self.dear = None
         elif self.dear is None:
-            self.dear = self.query.clock
+            self.dear = self.unit.clock
         return better
 
     def _measured(self) -> dict[int, Figures]:
-        clock, since = self.query.clock, self.at
+        clock, since = self.unit.clock, self.at
         if since == ALWAYS:  # since the first row
             since = min(
                 (int(one.rows.store.ts.view[0]) for one in self.there if len(one.rows.store)),
