@@ -107,7 +107,7 @@ def test_what_is_held_is_what_came_behind_what_went(steps, length, rows, drops, 
                 n for n, ts in enumerate(came) if ts <= recent.reach and n < len(came) - rows
             }
             assert recent.reach <= clock - length or len(came) <= rows or recent.reach == ALWAYS
-    assert recent.nbytes == sum(n for _, n in (*recent._large, *recent._joined, *recent._small))
+    assert recent.nbytes == sum(k.taken for k in (*recent._large, *recent._joined, *recent._small))
 
 
 def test_small_batches_are_put_together_in_order() -> None:
@@ -118,17 +118,43 @@ def test_small_batches_are_put_together_in_order() -> None:
     recent.add(batch(20_000, [20_000]))
     assert [int(n) for b in recent.rows(ALWAYS) for n in b.number] == list(range(20_001))
     assert len(recent.rows(ALWAYS)) < 200
-    assert recent.nbytes == sum(n for _, n in (*recent._large, *recent._joined, *recent._small))
+    assert recent.nbytes == sum(k.taken for k in (*recent._large, *recent._joined, *recent._small))
+
+
+def test_no_memory_of_arrival_numbers_is_held() -> None:
+    """Not even by the one row of an instant that others may still follow, a piece of many."""
+    engine = engine_with()
+    for first in range(0, 3_000, 1_000):
+        engine.ingest("s", {"v": range(first, first + 1_000), "t": np.arange(first, first + 1_000)})
+    recent = engine.runtime.recents.streams["s"]
+    assert [len(k.rows) for k in recent._large] == [999, 1, 999, 1, 999]
+    assert all(kept.rows.ids == () for kept in recent._large)
+    (part,) = recent.rows(1_500, 1_700)
+    assert part.number.tolist() == list(range(1_501, 1_701))
+
+
+def test_what_is_written_down_has_its_arrival_numbers() -> None:
+    recent = Recent()
+    recent.add(batch(7, [1]))
+    recent.add(batch(8, list(range(2, 1_002))))
+    recent.add(batch(1_008, [1_002]))
+    state = recent.__getstate__()
+    (_, (rows, _)), ((last, _),) = state["_large"], state["_small"]
+    assert (rows.number[0], rows.number[-1], last.number[0]) == (8, 1_007, 1_008)
+    again = object.__new__(Recent)
+    again.__setstate__(state)
+    assert again.nbytes == recent.nbytes and again.count == recent.count
+    assert [b.number.tolist() for b in again.rows(3, 5)] == [[10, 11]]
 
 
 def test_of_a_batch_that_is_too_large_the_newest_rows_are_copied() -> None:
     recent = Recent()
     recent.add(batch(0, [0, 1]))
     rows = batch(2, list(range(2, 10_002)))
-    recent.add(rows, size(rows) // 2)
+    recent.add(rows, size(rows) // 3)
     (held,) = recent.rows(ALWAYS)
     assert 4_000 < len(held) <= 5_000 and int(held.ts[-1]) == 10_001
-    assert recent.reach == int(held.ts[0]) - 1 and recent.nbytes <= size(rows) // 2 + 1024
+    assert recent.reach == int(held.ts[0]) - 1 and recent.nbytes <= size(rows) // 3 + 1024
     recent.add(batch(10_002, [10_002] * 10_000), 1_000)  # of one instant: all or nothing
     assert recent.rows(ALWAYS) == [] and recent.reach == 10_002
 
