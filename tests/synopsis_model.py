@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -16,7 +17,7 @@ from dsms.aggregates.registry import answer_coding, follow
 from dsms.errors import QueryError
 from dsms.sql.expr import AggCall, Col
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Synopsis
+from dsms.synopses.cells import InParts, Synopsis
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
 from dsms.synopses.running import Running
@@ -258,6 +259,18 @@ class Model:
             assert [canon(v) for v in answer.to_pylist()] == want, (name, spans, self.first)
             seen.append(exact(answer))
             assert seen[-1] == seen[0], name
+            if isinstance(synopsis, InParts):
+                assert self._in_parts(synopsis, low, high) == seen[0], name
+
+    def _in_parts(self, synopsis: InParts, low: np.ndarray, high: np.ndarray) -> list[str]:
+        """The answers, asked of some groups after the others."""
+        cuts, out = sorted({0, self.groups // 3, self.groups // 2, self.groups}), [""] * 0
+        parts = [synopsis.probe_part(low, high, a, b) for a, b in pairwise(cuts)]
+        answers = [iter(exact(self.algebra.lower(part))) for part in parts]
+        for _ in low:
+            for (a, b), answer in zip(pairwise(cuts), answers, strict=True):
+                out += [next(answer) for _ in range(a, b)]
+        return out
 
 
 def with_error(algebra: Algebra, state: State) -> None:

@@ -22,7 +22,7 @@ from dsms.aggregates.parts.words import Codes
 from dsms.aggregates.registry import algebra
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, STRING
-from dsms.synopses import tape
+from dsms.synopses import interval, tape
 from dsms.synopses.basic import Basic
 from dsms.synopses.choose import choose
 from dsms.synopses.interval import Interval
@@ -46,6 +46,7 @@ def limits(request):
             patch.setattr(tape, "LEAST", 2)
             patch.setattr(tape, "BLOCK", 6)
             patch.setattr(tape, "RUNS", 2)
+            patch.setattr(interval, "PART", 2)
             patch.setattr(counters, "HEAVY", 4)
             patch.setattr(Codes, "crowded", lambda self, live: True)
         yield

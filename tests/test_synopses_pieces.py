@@ -12,6 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.settings import Settings
 from dsms.sharing import feed, lowering, portions, stream_group
+from dsms.synopses import interval
 from tests.cancelling import told
 from tests.test_beginning_pieces import answers, created, engine, later, rows
 
@@ -31,6 +32,7 @@ def small(monkeypatch):
     monkeypatch.setattr(feed, "CELLS", 6)
     monkeypatch.setattr(portions, "CELLS", 4)
     monkeypatch.setattr(lowering, "PIECE", 2)
+    monkeypatch.setattr(interval, "PART", 3)
 
 
 @pytest.mark.parametrize("name", QUERIES)

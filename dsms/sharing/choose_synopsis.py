@@ -12,7 +12,7 @@ from dsms.aggregates.parts.cells import Algebra
 from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import CELLS, Feed
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Synopsis
+from dsms.synopses.cells import Synopsis, appending
 from dsms.synopses.choose import MANY, choose
 from dsms.synopses.landmark import Landmark
 
@@ -92,7 +92,7 @@ def moving(column: AggregateColumn, synopsis: Synopsis) -> Iterator[None]:
     most = max(1, CELLS // max(1, groups))
     for start in range(old.first, old.next, most):
         low = np.arange(start, min(start + most, old.next))
-        synopsis.append(old.probe(low, low + 1), len(low))
+        yield from appending(synopsis, old.probe(low, low + 1), len(low))
         yield
     column.whole_from = column.first_complete
     column.base, column.synopsis = column.base + old.first, synopsis

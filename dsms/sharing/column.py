@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
-from dsms.synopses.cells import Synopsis, SynopsisKind
+from dsms.synopses.cells import InParts, Synopsis, SynopsisKind, appending
 
 
 class Held(Protocol):
@@ -119,9 +119,9 @@ class AggregateColumn(FeedColumn[Synopsis]):
             self.open = self.algebra.concat([self.open, more])
             self.synopsis.grow(groups)
 
-    def add(self, state: State, count: int) -> None:
-        """Cells of the open sub-window and of `count` - 1 after it, of which the last stays
-        open."""
+    def adding(self, state: State, count: int) -> Iterator[None]:
+        """Cells of the open sub-window and of `count` - 1 after it, of which the last stays open;
+        a piece at a time."""
         groups = self.synopsis.groups
         if count == 1:
             self.open = self.algebra.combine(self.open, state)
@@ -129,20 +129,26 @@ class AggregateColumn(FeedColumn[Synopsis]):
         first = self.algebra.combine(self.open, self.algebra.take(state, np.arange(groups)))
         middle = self.algebra.take(state, np.arange(groups, (count - 1) * groups))
         over = self.algebra.concat([first, middle]) if count > 2 else first
-        self.synopsis.append(self.algebra.close(over), count - 1)
+        yield from appending(self.synopsis, self.algebra.close(over), count - 1)
         self.open = self.algebra.take(state, np.arange((count - 1) * groups, count * groups))
 
-    def skip(self, count: int) -> None:
-        """The open sub-window and `count` - 1 empty ones are over."""
+    def skipping(self, count: int) -> Iterator[None]:
+        """The open sub-window and `count` - 1 empty ones are over; a piece at a time."""
         groups = self.synopsis.groups
         empty = self.algebra.empty(groups * (count - 1)) if count > 1 else None
-        self.synopsis.append(
-            self.algebra.close(
-                self.open if empty is None else self.algebra.concat([self.open, empty])
-            ),
-            count,
-        )
+        over = self.open if empty is None else self.algebra.concat([self.open, empty])
+        yield from appending(self.synopsis, self.algebra.close(over), count)
         self.open = self.algebra.empty(groups)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether some groups can be probed at the cost of these."""
+        return isinstance(self.synopsis, InParts)
+
+    def probe_part(self, low: np.ndarray, high: np.ndarray, first: int, stop: int) -> State:
+        """`probe`, of the groups from `first` up to `stop`, where it is `in_parts`."""
+        assert isinstance(self.synopsis, InParts)
+        return self.synopsis.probe_part(low - self.base, high - self.base, first, stop)
 
     def probe(self, *asked: np.ndarray) -> State:
         """Unions of sub-windows low <= k < high (stream numbering)."""

@@ -273,7 +273,9 @@ class Feed(RowFeed[AggregateColumn]):
             piece = rows if stop - start == len(rows) else rows.slice(start, stop)
             for column in self.columns.values():
                 state = column.lift(piece, ts[start:stop], cell, count * groups, self.errors)
-                column.add(state, count)
+                if groups > CELLS // 4:
+                    yield
+                yield from column.adding(state, count)
                 if groups > CELLS // 4:
                     yield
             self.updates += count - 1
@@ -290,7 +292,7 @@ class Feed(RowFeed[AggregateColumn]):
         most = max(1, CELLS // self.space.groups)
         while (some := min(number - self.open, most)) > 0:
             for column in self.columns.values():
-                column.skip(some)
+                yield from column.skipping(some)
                 if some * self.space.groups > CELLS // 4:
                     yield
             self.open += some

@@ -88,6 +88,14 @@ class Basic:
         prev[~np.repeat(follows, groups)] = EMPTY
         return self.algebra.chain(state, prev, False)
 
+    def probe_part(self, low: np.ndarray, high: np.ndarray, first: int, stop: int) -> State:
+        low = np.clip(low, self.first, self.next)
+        high = np.maximum(low, np.clip(high, self.first, self.next))
+        sub, starts, groups = ranges(low, high) - self.first, self.starts.view, stop - first
+        at = self.tape.cut(starts[sub], starts[sub + 1], np.array([first, stop]))
+        base = np.repeat(np.arange(len(low)) * groups - first, high - low)
+        return self.tape.merge(at[0], at[1], base, len(low) * groups)
+
     def probe_some(self, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:
         low = np.clip(low, self.first, self.next)
         high = np.maximum(low, np.clip(high, self.first, self.next))

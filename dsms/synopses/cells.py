@@ -3,7 +3,8 @@ put together."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Protocol
+from collections.abc import Iterator
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from dsms.aggregates.parts.fold import Folds
 SynopsisKind = Literal[
     "basic", "interval", "landmark", "running", "basicintervaljoin", "intervaljoin", "runningjoin"
 ]
+
+PART = 1 << 14  # groups that are put together, or answered, in one go
 
 
 class Synopsis(Protocol):
@@ -62,6 +65,32 @@ class Synopsis(Protocol):
 
     @property
     def nbytes(self) -> int: ...
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """A synopsis that can be asked for some of its groups at the cost of these."""
+
+    def probe_part(self, low: np.ndarray, high: np.ndarray, first: int, stop: int) -> State:
+        """`probe`, of the groups from `first` up to `stop`: len(low) * (stop - first) cells."""
+        ...
+
+
+@runtime_checkable
+class InPieces(Protocol):
+    """A synopsis to which a sub-window may come in pieces."""
+
+    def appending(self, state: State, count: int) -> Iterator[None]:
+        """`append`, a piece at a time; nobody may see it before the last."""
+        ...
+
+
+def appending(synopsis: Synopsis, state: State, count: int) -> Iterator[None]:
+    """`append`, in pieces if it can."""
+    if isinstance(synopsis, InPieces):
+        yield from synopsis.appending(state, count)
+    else:
+        synopsis.append(state, count)
 
 
 def some_cells(synopsis: Synopsis, low: np.ndarray, high: np.ndarray, group: np.ndarray) -> State:

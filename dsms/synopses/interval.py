@@ -11,6 +11,8 @@ Cost     O(1) amortised a sub-window, O(log W) a span of W sub-windows, for each
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +20,7 @@ from numba import njit
 
 from dsms.aggregates.parts.cells import Algebra, State
 from dsms.aggregates.parts.fold import folds
-from dsms.synopses.cells import SynopsisKind, all_cells, some_cells
+from dsms.synopses.cells import PART, SynopsisKind, all_cells, some_cells
 from dsms.synopses.tape import Tape
 
 LEAST = 16  # sub-windows in a ring at first
@@ -66,23 +68,42 @@ class Interval:
         self.groups = groups
 
     def append(self, state: State, count: int) -> None:
+        for _ in self.appending(state, count):
+            pass
+
+    def appending(self, state: State, count: int) -> Iterator[None]:
+        """`append`, a piece at a time; nobody may see it before the last."""
         if not count:
             return
         if self.next + count - self.first > self.ring:
             self._enlarge(self.next + count - self.first)
         old, self.next = self.next, self.next + count
-        self._enter(0, np.arange(old, self.next), state)
+        self._enter(0, np.arange(old, self.next), self.tape.keep(state, self.groups, count))
         level = 1
         while len(new := np.arange(max(old >> level, -(-self.first >> level)), self.next >> level)):
             half = place(self.ring, level - 1, np.arange(2 * new[0], 2 * new[-1] + 2))
-            base = (np.arange(2 * len(new)) >> 1) * self.groups
-            both = self.tape.merge(self.begins[half], self.ends[half], base, len(new) * self.groups)
-            self._enter(level, new, both)
+            if len(new) == 1 and self.groups > PART:
+                yield from self._united(level, new, half)
+            else:
+                base = (np.arange(2 * len(new)) >> 1) * self.groups
+                cells = len(new) * self.groups
+                both = self.tape.merge(self.begins[half], self.ends[half], base, cells)
+                self._enter(level, new, self.tape.keep(both, self.groups, len(new)))
             level += 1
 
-    def _enter(self, level: int, number: np.ndarray, state: State) -> None:
-        """These base intervals are complete."""
-        starts = self.tape.keep(state, self.groups, len(number))
+    def _united(self, level: int, new: np.ndarray, half: np.ndarray) -> Iterator[None]:
+        """One base interval of two, some of the groups at a time."""
+        edges = np.append(np.arange(0, self.groups, PART), self.groups)
+        at = self.tape.cut(self.begins[half], self.ends[half], edges)
+        begin = self.tape.end
+        for k, (first, stop) in enumerate(pairwise(edges.tolist())):
+            yield
+            base = np.full(2, -first)
+            self.tape.keep_part(self.tape.merge(at[k], at[k + 1], base, stop - first), first)
+        self._enter(level, new, np.array([begin, self.tape.end]))
+
+    def _enter(self, level: int, number: np.ndarray, starts: np.ndarray) -> None:
+        """These base intervals are complete, and their cells lie from one start to the next."""
         at = place(self.ring, level, number)
         self.begins[at], self.ends[at] = starts[:-1], starts[1:]
 
@@ -113,6 +134,13 @@ class Interval:
         high = np.maximum(low, np.clip(high, self.first, self.next))
         span, begin, end = self.cut(low, high)
         return self.tape.merge(begin, end, span * self.groups, len(low) * self.groups)
+
+    def probe_part(self, low: np.ndarray, high: np.ndarray, first: int, stop: int) -> State:
+        low = np.clip(low, self.first, self.next)
+        high = np.maximum(low, np.clip(high, self.first, self.next))
+        span, begin, end = self.cut(low, high)
+        at, groups = self.tape.cut(begin, end, np.array([first, stop])), stop - first
+        return self.tape.merge(at[0], at[1], span * groups - first, len(low) * groups)
 
     def cut(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(span, begin, end) of the runs of cells that spans of what is held are made of."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from dsms.aggregates.parts.cells import State
 from dsms.aggregates.parts.fold import EMPTY, Folds, ranges
@@ -18,6 +19,17 @@ from dsms.aggregates.parts.fold import EMPTY, Folds, ranges
 LEAST = 64  # cells of room
 BLOCK = 1 << 17  # cells of a block, unless more are written in one go
 RUNS = 256  # of addresses that are taken one after the other
+
+
+@njit(cache=True, nogil=True)
+def _below(group, origin, low, high, edges, out):
+    """Add to out[k, r] how many cells of run r that stand in a block have a group below
+    edges[k]."""
+    for r in range(len(low)):
+        a, b = max(low[r] - origin, 0), min(high[r] - origin, len(group))
+        if a < b:
+            for k in range(len(edges)):
+                out[k, r] += np.searchsorted(group[a:b], edges[k])
 
 
 class Queue:
@@ -96,6 +108,22 @@ class Tape:
         index = np.flatnonzero(there)
         at = self.append(self.algebra.take(state, index), index % groups)
         return at + np.searchsorted(index, groups * np.arange(count + 1))
+
+    def keep_part(self, state: State, first: int) -> None:
+        """`keep` for cells of the groups from `first` on, of one sub-window; those of the groups
+        before them were written last."""
+        there = np.flatnonzero(self.algebra.present(state))
+        if len(there) < self.algebra.size(state):
+            state = self.algebra.take(state, there)
+        self.append(state, there + first)
+
+    def cut(self, low: np.ndarray, high: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """int64[len(edges), n]: where in runs of addresses, each of which has its cells in the
+        order of their groups, those of groups from edges[k] on begin."""
+        found = np.tile(low, (len(edges), 1))
+        for block in self.blocks:
+            _below(block.group[: block.used], block.origin, low, high, edges, found)
+        return found
 
     def append(self, state: State, group: np.ndarray) -> int:
         """Write cells; the address of the first."""

@@ -16,7 +16,7 @@ from dsms.aggregates.warm import calls
 from dsms.sql.expr import AggCall
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
 from dsms.synopses.basic import Basic
-from dsms.synopses.cells import Synopsis
+from dsms.synopses.cells import InParts, Synopsis
 from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.interval import Interval
 from dsms.synopses.landmark import Landmark
@@ -59,6 +59,8 @@ def ready() -> None:
         for synopsis in kinds:
             how.lower(synopsis.probe(low, high))
             how.lower(synopsis.probe_some(low, high, order[:1]))
+            if isinstance(synopsis, InParts):
+                how.lower(synopsis.probe_part(low, high, 0, 1))
         if how.subtractable:
             how.lower(how.subtract(state, state))
         chained(how, state, order - 1, True)
