@@ -112,6 +112,27 @@ def test_what_does_not_fit_is_said_and_no_value_repeated(text, params, code, par
     assert "secret" not in str(found.value) and "12345" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "hint"),
+    [
+        ("SELEC k FROM s WHERE v > {}", "DS101", "SELECT"),
+        ("SELECT k FROM s WERE v > {}", "DS101", "WHERE"),
+        ("SELECT k FROM s WHERE v > {} QUALIFY 1", "DS110", ""),
+        ("SELECT TOP 3 k FROM s WHERE v > {}", "DS110", "LIMIT"),
+        ("SELECT k FROM HOP(s, t, INTERVAL '1 min', INTERVAL '5 min') WHERE v > {}", None, "v > {}"),
+        ("REATE QUERY q AS SELECT k FROM s [ROWS 9] GROUP BY k HAVING COUNT(*) > {} ON LOOKUP",
+         "DS101", "CREATE"),
+    ],
+)  # a table  # fmt: skip
+@pytest.mark.parametrize("mark", ["?", "$1", ":x", None])
+def test_a_mistake_beside_a_parameter_is_told_as_without(text, code, hint, mark) -> None:
+    given = {"?": [7], "$1": [7], ":x": {"x": 7}}.get(mark)
+    with pytest.raises(DsmsError) as found:
+        ENGINE.execute(text.format(mark or 7), given)
+    assert found.value.code == (code or found.value.code)
+    assert hint.format(mark or 7) in (found.value.hint or "")
+
+
 def test_a_script_takes_its_values_in_order_and_what_is_registered_keeps_them(tmp_path) -> None:
     folder = str(tmp_path / "data")
     first = Engine(folder)

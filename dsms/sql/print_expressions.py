@@ -183,8 +183,8 @@ def _literal(expr: ast.Expr) -> str:
             return "TRUE" if value else "FALSE"
         case ast.NullLit():
             return "NULL"
-        case ast.Parameter():
-            return "?"
+        case ast.Parameter(mark=mark):
+            return mark
         case ast.DecimalLit(text):
             return f"DECIMAL '{text}'"
         case ast.TimestampLit(micros):

@@ -58,9 +58,13 @@ class NullLit(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expr):
-    """``?`` in a query ON LOOKUP: the `number`-th value of LOOKUP, from 1 on."""
+    """``?`` in a query ON LOOKUP: the `number`-th value of LOOKUP, from 1 on.
+
+    mark  what stands for a value in a text that is only looked at, to say what is wrong with it or
+          how it is said here: there it has no number (0)"""
 
     number: int
+    mark: str = "?"
 
 
 @dataclass(frozen=True, slots=True)

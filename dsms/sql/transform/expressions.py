@@ -103,8 +103,10 @@ class Literals(Times):
         return ast.BytesLit(literals.byte_string(token, pos), pos=pos)
 
     @token_rule("PARAMETER")
-    def parameter(self, pos: Pos, number: Token) -> ast.Parameter:
-        return ast.Parameter(int(number), pos=pos)  # the parser has numbered it
+    def parameter(self, pos: Pos, mark: Token) -> ast.Parameter:
+        if mark.isdecimal():
+            return ast.Parameter(int(mark), pos=pos)  # the parser has numbered it
+        return ast.Parameter(0, str(mark), pos=pos)
 
     null_literal = node(ast.NullLit)
 
