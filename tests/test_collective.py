@@ -235,6 +235,26 @@ def test_a_column_of_many_groups_becomes_sparse(monkeypatch):
     assert 10 <= found(pair.ours) < 1000
 
 
+@pytest.mark.parametrize("gap", [3_000, 2**31 * 100 + 50, 2 * 10**17])
+def test_after_a_silence(gap):
+    """What came before it is gone, however many boundaries have passed."""
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k STRING, t TIMESTAMP) TIMESTAMP BY t")
+    for name in ("collective", "running"):
+        engine.execute(
+            f"CREATE QUERY {name} AS SELECT k, COUNT(*) AS n FROM s [RANGE 400 us SLIDE 100 us] "
+            f"GROUP BY k HAVING COUNT(*) > 2 WITH (synopsis = {name})"
+        )
+    engine.ingest("s", {"k": ["a"] * 9 + ["b"] * 2, "t": list(range(0, 550, 50))})
+    engine.ingest("s", {"k": ["b", "a", "b", "b"], "t": [gap + i for i in range(4)]})
+    engine.heartbeat("s", gap + 10_000)
+    found, other = (
+        [(p.at, p.kind, p.data.to_pylist()) for p in engine.subscribe(n, 0).take() if p.data]
+        for n in ("collective", "running")
+    )
+    assert found == other and any(at > gap for at, _, _ in found)
+
+
 def test_sums_that_overflow_fail_as_they_do_without():
     """A SUM beside the threshold, of a group that no index finds."""
     query = "SELECT k, SUM(x) AS n FROM s [RANGE 5 s SLIDE 1 s] GROUP BY k HAVING COUNT(*) > 2"

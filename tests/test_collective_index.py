@@ -180,6 +180,15 @@ def test_long_streams_begin_to_count_anew(seed):
     assert other.origin > plain.origin
 
 
+@pytest.mark.parametrize("to", [2**31 - 1, 2**31, 2**31 + 5, 2**40, 2**61])
+def test_a_long_silence_leaves_nothing(to):
+    """As many sub-windows may pass as no stamp can tell apart."""
+    index = CollectiveIndex(p=2, levels=20)
+    push(index, 0, -9, {0: 7, 1: 3})
+    push(index, to, to - 9, {1: 6})
+    assert index.above(to - 8, 4).tolist() == [1] and index.above(to, 0).tolist() == [1]
+
+
 def test_sums_beyond_all_numbers():
     index, most = CollectiveIndex(p=1, levels=61), collective.MOST
     for sub in range(40):

@@ -67,8 +67,11 @@ class Asking(Protocol):
 @dataclass(slots=True)
 class Bundle:
     """Members that ask for the same aggregates over the same window, of which one probe serves all
-    with the same boundary.  `low`, `high`: its sub-windows, by boundary.  `alone`: the one member,
-    where its index is its own."""
+    with the same boundary.
+
+    spans    its sub-windows (low, high), by boundary
+    alone    the one member, where its index is its own
+    nothing  what there is where no group is found, once it has been made"""
 
     view: AnswerSource
     call: AggCall
@@ -76,6 +79,7 @@ class Bundle:
     alone: Member[Any] | None = None
     places: list[int] = field(default_factory=list)
     spans: dict[tuple[int, int], list[Place]] = field(default_factory=dict)
+    nothing: tuple[list[pa.Array], int] | None = None
 
     @property
     def column(self) -> AggregateColumn:
@@ -268,7 +272,11 @@ def _answer(
     """Members with the same window and boundary: keys ++ aggregates of the groups above their
     thresholds, in the order of the keys."""
     leasts = [_least(due[i][0]) for i, _ in places]
-    code, value, found = _groups(bundle, span, min(leasts))
+    code, exact = _found(bundle, span, min(leasts))
+    if not len(code) and bundle.nothing is not None:  # as at most boundaries of a silence
+        pieces.update(dict.fromkeys(places, bundle.nothing))
+        return
+    code, value, found = _groups(bundle, span, min(leasts), code, exact)
     keys = group.feed.space.keys.gather(code)
     order = by_columns(keys, len(code))
     code, value, index = code[order], value[order], pa.array(order)
@@ -288,6 +296,8 @@ def _answer(
             all_of = len(mine) == len(code)
             taken[least] = (cols if all_of else [c.take(index) for c in cols]), len(mine)
         pieces[place] = taken[least]
+        if not len(code):
+            bundle.nothing = taken[least]
 
 
 def _aggregates(
@@ -313,14 +323,11 @@ def _looked_at(member: Member[Any], column: int) -> bool:
 
 
 def _groups(
-    bundle: Bundle, span: tuple[int, int], least: float
+    bundle: Bundle, span: tuple[int, int], least: float, code: np.ndarray, exact: bool
 ) -> tuple[np.ndarray, np.ndarray, State | None]:
-    """Groups that pass `least` in these sub-windows, their values, and their cells (None where they
-    were not looked at); where numbers are too large for a word, all groups that may be."""
+    """Those of them that pass, their values, and their cells (None where the index's word is
+    taken); where numbers are too large for a word, all that may."""
     column, call = bundle.column, bundle.call
-    code, exact = _candidates(bundle, span, least)
-    code = code[: np.searchsorted(code, column.synopsis.groups)]
-    bundle.search.told(len(code))
     if bundle.loose and not exact:
         return code, np.zeros(len(code), np.int64), None
     low, high = (np.array([number]) for number in span)
@@ -335,8 +342,16 @@ def _groups(
     return code[passed], value[passed], column.algebra.take(state, passed)
 
 
+def _found(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np.ndarray, bool]:
+    """Groups, all among them that pass in these sub-windows, and whether they are all there are."""
+    code, exact = _candidates(bundle, span, least)
+    code = code[: np.searchsorted(code, bundle.column.synopsis.groups)]
+    bundle.search.told(len(code))
+    return code, exact
+
+
 def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np.ndarray, bool]:
-    """Groups among which those are that pass, and whether they are all groups."""
+    """`_found`, by what the index knows of groups."""
     search, column = bundle.search, bundle.column
     index = search.index
     assert index is not None

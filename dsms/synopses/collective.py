@@ -154,7 +154,7 @@ class CollectiveIndex:
 
     def _told_from(self, origin: int) -> None:
         """Stamps count from there on; what is older is as good as absent."""
-        by = origin - self.origin
+        by = min(origin - self.origin, 2**31 - 1)  # no stamp is beyond that: all are gone
         gone = self.stamps < by
         self.stamps -= np.int32(by) * ~gone
         self.stamps[gone] = ABSENT
