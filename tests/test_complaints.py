@@ -213,8 +213,8 @@ _SIGNS = (
     "--",
     "/*",
 )
-_OTHERS = ("*/", "a", "s", "1", "2.5", "'x'", "10s", "5 min", "X'00'", "\n", "\x00", "é", "$", "?", ":x",
-           "$1", "ON LOOKUP")  # a long list  # fmt: skip
+_OTHERS = ("*/", "a", "s", "1", "2.5", "'x'", "10s", "5 min", "X'00'", "\n", "\x00", "é", "$",
+           "?", ":x", "$1", "ON LOOKUP")  # a long list  # fmt: skip
 _SOUP = [*grammar.keywords(), *_SIGNS, *_OTHERS]
 
 
