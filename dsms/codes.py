@@ -97,6 +97,7 @@ CODES: dict[str, str] = {
     "to one with it",
     "DS330": "a query that can't feed a stream",
     "DS331": "an aggregate over sub-windows in a query without them",
+    "DS333": "since when the rows of a stream are known, where that can't be said",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
     "DS341": "a query that reads too many streams and tables, by way of queries",
     "DS344": "EVERY where it has no meaning",

@@ -58,15 +58,15 @@ def set_clock(
     What queries begin anew with goes into them piece by piece.  Who asks for one meanwhile waits
     for it (`running.first_answers`); this statement can't be cancelled any more.
     Raises DS401 no such stream, DS417 where it can't be, DS509 NOW before the time is known."""
-    _stream(runtime, statement, see())
+    stream_key(runtime, statement.name, see())
     yield from arriving(runtime)
     catalog = see()
-    key = _stream(runtime, statement, catalog)
+    key = stream_key(runtime, statement.name, catalog)
     entry, queries = runtime.inputs[key], _queries(runtime, key)
     name = entry.definition.name
     if not runtime.replaying:
         _check_kind(entry, queries, catalog)
-    to = _instant(statement, now)
+    to = instant_of(statement.clock, now)
     if not _is_ahead(entry, to):
         return Done(f"the clock of stream {name} has not passed {instant_text(to)}")
     if not runtime.replaying:
@@ -95,8 +95,8 @@ def _names(queries: list[Registered], catalog: Catalog) -> list[str]:
     return [q.name for q in queries if catalog.find(q.name)] or ["queries of others"]
 
 
-def _stream(runtime: Runtime, statement: ast.AlterStream, catalog: Catalog) -> str:
-    name = statement.name
+def stream_key(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> str:
+    """The key of a stream that is named.  Raises DS401."""
     found = catalog.find(name.text, name.quoted)
     key = "" if found is None else found.home
     if key not in runtime.inputs:
@@ -106,9 +106,10 @@ def _stream(runtime: Runtime, statement: ast.AlterStream, catalog: Catalog) -> s
     return key
 
 
-def _instant(statement: ast.AlterStream, now: int | None) -> int:
-    if statement.clock is not None:
-        return statement.clock.micros
+def instant_of(said: ast.Instant | None, now: int | None) -> int:
+    """µs; None: NOW, the engine's time.  Raises DS509 where that is not known."""
+    if said is not None:
+        return said.micros
     if now is None:
         raise UsageError(
             "DS509",

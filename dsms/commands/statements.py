@@ -34,6 +34,7 @@ from dsms.commands.quotas import check_state
 from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
+from dsms.commands.set_since import set_since
 from dsms.commands.slices import OneSlice, SeveralSlices, Statement
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
@@ -288,6 +289,8 @@ def run(
             return renaming.rename_object(runtime, store, statement, catalog)
         case ast.RenameColumn():
             return renaming.rename_column(runtime, store, statement, catalog)
+        case ast.SetSince():
+            return set_since(runtime, store, statement, engine.now, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
         case ast.Heartbeat() | ast.EndStream():

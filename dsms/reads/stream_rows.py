@@ -148,7 +148,8 @@ def gone(runtime: Runtime, read: Read, since: int | None = None) -> UsageError:
         case Time(length, until) if stream.retain is not None and length + until <= stream.retain:
             message = (
                 f"stream {stream.name} lacks rows that this window reaches back to: they were "
-                "lost, and that accepted, or had left before the clock was set back"
+                "lost, and that accepted, had left before the clock was set back, or did not come "
+                "along (SET SINCE)"
             )
             return UsageError(
                 "DS407",

@@ -49,7 +49,7 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             fed = () if into is None else (Need(Right.INSERT, into.stream),)
             there = (Need(Right.ADMIN, statement.name),) if statement.or_replace else ()
             return (_CREATE, *there, *fed, *_reads(statement.query))
-        case ast.Drop() | ast.AlterStream() | ast.Reopen() | ast.AddColumn():
+        case ast.Drop() | ast.AlterStream() | ast.SetSince() | ast.Reopen() | ast.AddColumn():
             return (Need(Right.ADMIN, statement.name),)
         case ast.Rename() | ast.RenameColumn():
             return (Need(Right.ADMIN, statement.name),)

@@ -9,7 +9,14 @@ Spellings that mean the same give the same node (`WINDOW t` is `RANGE t`, `!=` i
 
 from __future__ import annotations
 
-from dsms.sql.nodes.alterations import AddColumn, AlterStream, Rename, RenameColumn, Reopen
+from dsms.sql.nodes.alterations import (
+    AddColumn,
+    AlterStream,
+    Rename,
+    RenameColumn,
+    Reopen,
+    SetSince,
+)
 from dsms.sql.nodes.base import (
     NOWHERE,
     Duration,
@@ -165,6 +172,7 @@ AnyStatement = (
     | ResumeQuery
     | RenameQuery
     | SetQuery
+    | SetSince
     | Comment
     | CreateUser
     | AlterUser
@@ -281,6 +289,7 @@ __all__ = [
     "SetOp",
     "SetOpKind",
     "SetQuery",
+    "SetSince",
     "Show",
     "ShowCreate",
     "ShowKind",

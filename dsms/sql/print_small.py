@@ -29,6 +29,9 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
         case ast.AlterStream(what, clock):
             to = instant(clock) if clock is not None else "NOW"
             return f"ALTER STREAM {name(what)} SET CLOCK TO {to}"
+        case ast.SetSince(what, since):
+            to = instant(since) if since is not None else "NOW"
+            return f"ALTER STREAM {name(what)} SET SINCE TO {to}"
         case ast.Reopen(what):
             return f"ALTER STREAM {name(what)} REOPEN"
         case ast.AddColumn(what, column):

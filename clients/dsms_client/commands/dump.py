@@ -8,12 +8,13 @@ It takes an administrator.
 --windows DIR also writes the rows that streams keep, in a new folder: DIR/dump.sql has the
 statements (with the rows of tables), beside it lies a Parquet file for each stream.  Restored, they
 are sent again behind all declarations, so that windows and synopses are filled and queries answer
-anew, with numbers from 0, and clocks stand where they were.  Rows that wait behind a clock are not
-among them; rows that are stamped when they come are stamped anew.  Streams that queries feed have
-their rows, too, if these have their instants in a column (TIMESTAMP BY) and rest on none that are
-stamped anew: what their queries make again of those times is late there, and counted.  A stream AS
-SELECT is one and a query that feeds it then.  Rows of other such streams come about again from what
-their sources keep (older ones do not).
+anew, with numbers from 0, and clocks stand where they were.  Of a stream that has let go of rows it
+says since when it has them all, so that answers which lack rows say so.  Rows that wait behind a
+clock are not among them; rows that are stamped when they come are stamped anew.  Streams that
+queries feed have their rows, too, if these have their instants in a column (TIMESTAMP BY) and rest
+on none that are stamped anew: what their queries make again of those times is late there, and
+counted.  A stream AS SELECT is one and a query that feeds it then.  Rows of other such streams come
+about again from what their sources keep (older ones do not).
 
 examples:
   dsms dump > definitions.sql

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dsms.lengths import interval_of
 from dsms_client import literals
 
 FEED = "_feed"  # behind the name of a stream AS SELECT: its query
 MADE = ("stream", "table", "query", "role", "user")
+_FUTURE = re.compile(r"MAX FUTURE ((?:\d+ \w+ ?)+?)(?= [A-Z]{2}|$)")  # as SHOW CREATE says it
 _WORD = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^\W\d]\w*|\s+|\d[\w.]*|.", re.DOTALL)
 
 
@@ -99,6 +101,27 @@ def _options(text: str) -> list[str]:
 
 def _with(options: Sequence[str]) -> str:
     return f" WITH ({', '.join(options)})" if options else ""
+
+
+def furthest(made: Made) -> int | None:
+    """MAX FUTURE of a stream, µs; None: it has none."""
+    clauses = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", "''", made.statement)
+    said = _FUTURE.search(clauses)
+    return None if said is None else interval_of(said[1])
+
+
+def sources(made: Sequence[Made], stream: str) -> set[str]:
+    """The streams (in small letters) on which the rows of that one rest, which queries feed."""
+    streams = {m.name.casefold() for m in made if m.kind == "stream"}
+    makers = {m.name.casefold(): m.words for m in made if m.kind in ("stream", "query")}
+    found, left = set[str](), [stream]
+    while left:
+        one = left.pop()
+        words = makers.get(one, set()).union(*(m.words for m in made if m.feeds == one))
+        more = words & makers.keys() - found
+        found |= more
+        left += more
+    return found & streams
 
 
 @dataclass(slots=True)

@@ -17,6 +17,14 @@ class AlterStream(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class SetSince(Statement):
+    """``ALTER STREAM s SET SINCE TO instant``: earlier rows are unknown; `since` None: NOW."""
+
+    name: Ident
+    since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reopen(Statement):
     """``ALTER STREAM s REOPEN``: takes back its end."""
 

@@ -13,6 +13,7 @@ class Alterations:
 
     alter_stream = node(ast.AlterStream)
     reopen = node(ast.Reopen)
+    set_since = node(ast.SetSince)
 
     @rule
     def rename_stream(self, pos: Pos, *names: ast.Ident) -> ast.Rename:
