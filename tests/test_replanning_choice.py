@@ -56,9 +56,9 @@ def shape(engine: Engine) -> Any:
     return shape_of(phys)
 
 
-def told(engine: Engine) -> list[tuple[Any, ...]]:
+def told(engine: Engine, name: str = "q") -> list[tuple[Any, ...]]:
     """The last of it, with the numbers."""
-    pushes = engine.subscribe("q", max(0, engine.next_seq("q") - LAST)).take()
+    pushes = engine.subscribe(name, max(0, engine.next_seq(name) - LAST)).take()
     return [(p.kind, p.seq, p.at, p.data.to_pylist()) for p in pushes if p.data is not None]
 
 
@@ -160,6 +160,78 @@ def test_little_is_measured_where_nothing_changes(monkeypatch: pytest.MonkeyPatc
     engine = made()
     fed(engine, 0, 60, FAST, SLOW)
     assert len(searches) <= 3 and len(looks) < 15
+
+
+OTHER = f"SELECT a.k, COUNT(*) AS n, SUM(c.x) AS m {CHAIN} GROUP BY a.k HAVING COUNT(*) > 3"
+
+
+def two(options: str = "") -> Engine:
+    engine = made()
+    engine.execute(f"CREATE QUERY r AS {OTHER} WITH (strategy = upa{options})")
+    return engine
+
+
+def test_joins_that_two_queries_share_change_once_for_both() -> None:
+    engine, alone, same = two(), made(sql=OTHER), two(", replan = never")
+    for one in (engine, alone, same):
+        fed(one, 0, 12, FAST, SLOW)
+        fed(one, 12, 36, SLOW, FAST)
+    both = [engine.runtime.queries[name] for name in "qr"]
+    assert [q.chosen.changes for q in both] == [2, 2] and engine.stats()["replans"] == 2
+    assert both[0].feeds[0].part is both[1].feeds[0].part
+    assert shape(engine) == shape(alone)
+    assert told(engine) == told(same)
+    assert told(engine, "r") == told(alone) == told(same, "r")
+    assert "does not change" not in explained(engine)
+    engine.execute("DROP QUERY q")
+    fed(engine, 36, 80, FAST, SLOW)
+    assert engine.runtime.queries["r"].chosen.changes == 3
+
+
+def test_one_that_shares_them_may_be_against_it() -> None:
+    engine = two(", replan = never")
+    fed(engine, 0, 12, FAST, SLOW)
+    why = "it does not change with the data: query r shares its joins, and has replan = never"
+    assert why in explained(engine)
+    assert [q.chosen.changes for q in engine.runtime.queries.values()] == [0, 0]
+    engine.execute("DROP QUERY r")
+    fed(engine, 12, 24, FAST, SLOW)
+    assert query(engine).chosen.changes == 1
+
+
+SLIDING = CHAIN.replace("[RANGE 5 s]", "[RANGE 5 s SLIDE 2 s]")
+PERIODIC = f"SELECT a.k, COUNT(*) AS n, SUM(c.x) AS m {SLIDING} GROUP BY a.k"
+
+
+@pytest.mark.parametrize("options", ["", ", restore"])
+def test_periodic_queries_change_between_two_boundaries(tmp_path: Path, options: str) -> None:
+    sql = (
+        PERIODIC
+        if not options
+        else PERIODIC.replace("SELECT ", "SELECT Rstream-restore(").replace(" FROM", ") FROM", 1)
+    )
+    how = ", path = 'is'"
+    engine = made(how, str(tmp_path / "live"), sql)
+    same = made(f"{how}, replan = never", sql=sql)
+    for one in (engine, same):
+        fed(one, 0, 12, FAST, SLOW)
+        fed(one, 12, 40, SLOW, FAST)
+    (line,) = engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
+    assert line["replans"] == engine.stats()["queries"]["q"]["replans"] == 2
+    assert "(change 2): its joins cost" in explained(engine)
+    assert "WITH (replan = never)" in explained(same)
+    engine.sync()
+    shutil.copytree(tmp_path / "live", tmp_path / "killed")
+    again = Engine(str(tmp_path / "killed"))
+    for one in (engine, same, again):
+        fed(one, 40, 50, FAST, SLOW)
+    assert told(engine) == told(same) == told(again)
+
+
+def test_a_path_without_joins_has_none_to_change() -> None:
+    engine = made(", path = ws", sql=PERIODIC)
+    fed(engine, 0, 12, FAST, SLOW)
+    assert "replans" not in engine.stats()["queries"]["q"]
 
 
 def test_options_are_checked() -> None:

@@ -34,6 +34,7 @@ from dsms.commands.shared_joins import (
 from dsms.commands.store import Store
 from dsms.commands.succeeding import stand
 from dsms.errors import DsmsError
+from dsms.periodic.query import PeriodicQuery
 from dsms.plan.rejoin import Shape, Unfit, places, renumbered
 from dsms.running import watching
 from dsms.running.chosen import Chosen
@@ -168,7 +169,8 @@ class Replanner:
 
 def _watches(query: Registered) -> list[Watch]:
     running = running_of(query)
-    return [] if running is None else list(watching.watches(running))
+    slide = query.slide if isinstance(query, PeriodicQuery) else None
+    return [] if running is None else list(watching.watches(running, slide))
 
 
 def _ready(runtime: Runtime, query: Registered, watch: Watch) -> bool:

@@ -119,8 +119,7 @@ class SharedParts:
             self._free(query.feeds)
 
     def exchanged(self, exchange: Exchange, keys: Sequence[str]) -> None:
-        """Other joins take the place of those at work; queries of these keys will have other
-        plans (then they have `joined`)."""
+        """Other joins take the place of those at work; then queries of these keys have `joined`."""
         for key in keys:
             self._forget(key, self.dispatch.queries[key])
         gone = exchange.take_place(self.part_of)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dsms.plan.boundaries import next_boundary
 from dsms.plan.estimate import Estimate
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import node_at
@@ -16,6 +17,7 @@ from dsms.running.pipeline import Path, Stage
 from dsms.running.query import RunningQuery
 from dsms.running.splitting import Unit, located, stage_at
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Slide
 
 TOO_DEAR = 2.0
 BLIND_DEAR = 1.1  # where nothing was known when the plan was chosen: so nothing speaks for it
@@ -34,6 +36,7 @@ USUAL = 60_000_000  # µs before a change, where no window says how fast things 
 class Watch:
     """The joins at one place of a query's plan.  Not stored: after a restart it begins anew.
 
+    slide    of a periodic query, which looks at the ends of periods alone
     columns  of each input, by its number, those that rows are matched by
     unit     whose operators the uppermost of the joins are: the query's, or those of a part
     there    the inputs, and all stages from there up to the joins; none: nobody looks here
@@ -48,6 +51,7 @@ class Watch:
 
     query: RunningQuery
     path: Path
+    slide: Slide | None
     columns: dict[int, set[int]]
     at: int
     seen: dict[int, int] = field(default_factory=dict)
@@ -67,9 +71,9 @@ class Watch:
         self.unit = self.query
 
     @staticmethod
-    def of(query: RunningQuery, path: Path) -> Watch:
+    def of(query: RunningQuery, path: Path, slide: Slide | None) -> Watch:
         """One that begins now."""
-        return Watch(query, path, key_columns(node_at(query.phys, path)), query.clock)
+        return Watch(query, path, slide, key_columns(node_at(query.phys, path)), query.clock)
 
     def begun(self) -> Watch:
         """It knows where its rows are counted; where joins are of a kind that can't be exchanged it
@@ -176,6 +180,8 @@ class Watch:
                 (int(one.rows.store.ts.view[0]) for one in self.there if len(one.rows.store)),
                 default=clock,
             )
+            if self.slide is not None:  # which came in the period that ended then
+                since -= next_boundary(self.slide, clock + 1) - clock - 1
         return {
             one.number: figures(
                 one,
@@ -197,7 +203,7 @@ class Watch:
         return least << min(chosen.changes, MOST_DOUBLED)
 
 
-def watches(query: RunningQuery) -> Iterator[Watch]:
+def watches(query: RunningQuery, slide: Slide | None) -> Iterator[Watch]:
     """One for each place of its plan where it has joins of three inputs or more."""
     for path in places(query.phys):
-        yield Watch.of(query, path)
+        yield Watch.of(query, path, slide)
