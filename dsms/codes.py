@@ -63,6 +63,12 @@ CODES: dict[str, str] = {
     "DS235": "a column that can't be added, or a DEFAULT that can't be",
     "DS236": "a clause, or rows, that do not go with KEY",
     "DS237": "a window that has no meaning over a stream with KEY",
+    "DS240": "the text of a function or aggregate of one's own that can't be one",
+    "DS241": "a function of one's own with the name of one that is built in",
+    "DS242": "a function of one's own that stands in its own text",
+    "DS243": "a function of one's own called with what it does not take",
+    "DS244": "DISTINCT of an aggregate of one's own for which it has no meaning",
+    "DS245": "functions of one's own that stand for more than a statement may hold",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

@@ -348,6 +348,20 @@ _rights = st.one_of(
 )
 
 
+_function_kinds = st.sampled_from(list(ast.FunctionKind))
+_made = (
+    _function_kinds,
+    idents,
+    _some(st.builds(ast.ParameterDef, idents, type_names), 0, 2),
+    expressions,
+    _optional(type_names),
+)
+_functions = (
+    st.builds(ast.CreateFunction, *_made, _bool),
+    st.builds(ast.CreateFunction, *_made, or_replace=st.just(True)),
+    st.builds(ast.DropFunction, _function_kinds, idents, _bool),
+    st.builds(ast.Describe, idents, _function_kinds),
+)
 _owned = st.sampled_from([ast.ObjectKind.STREAM, ast.ObjectKind.TABLE])
 
 
@@ -369,6 +383,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         ),
         st.builds(ast.ShowCreate, st.sampled_from(list(ast.MadeKind)), idents),
         st.just(ast.ShowCreate()),
+        *_functions,
         st.builds(ast.Set, options.filter(bool).map(lambda found: found[0])),
         st.builds(ast.Lookup, idents, _some(expressions, 0)),
         st.builds(ast.Heartbeat, idents, instants),

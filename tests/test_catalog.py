@@ -275,7 +275,7 @@ def test_a_newer_file(path: Path) -> None:
     db.close()
     with pytest.raises(UsageError) as err:
         CatalogStore(path)
-    assert err.value.code == "DS540" and "layout 99, this one knows 5" in err.value.message
+    assert err.value.code == "DS540" and "layout 99, this one knows 6" in err.value.message
 
 
 def test_other_and_damaged_files(path: Path, tmp_path: Path) -> None:

@@ -19,12 +19,14 @@ from dsms.errors import QueryError
 from dsms.sql import ast, grammar
 from dsms.sql.binder import (
     OPTIONS,
+    bind_create_function,
     bind_create_query,
     bind_create_stream,
     bind_create_table,
     bind_derived_stream,
     bind_lookup,
     bind_query,
+    expanded,
 )
 from dsms.sql.binder.changes import bind_table_statement
 from dsms.sql.binder.lookup_values import bind_values
@@ -45,7 +47,11 @@ WRONG = [line for kind, block in BLOCKS if kind == "error" for line in block.str
 
 
 def _bind(statement: ast.Statement, catalog: Catalog) -> None:
+    statement = expanded(statement, catalog)
     match statement:
+        case ast.CreateFunction():
+            made = bind_create_function(statement, catalog)
+            catalog.functions[made.name.casefold()] = made
         case ast.CreateStream(name, query=ast.Query()):
             stream, feeder, _ = bind_derived_stream(statement, catalog, "")
             catalog.streams[catalog.key(name.text)] = stream

@@ -8,6 +8,7 @@ import pytest
 from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import (
+    bind_create_function,
     bind_create_query,
     bind_create_stream,
     bind_create_table,
@@ -15,6 +16,7 @@ from dsms.sql.binder import (
     bind_lookup,
     bind_query,
     bind_table_statement,
+    expanded,
 )
 from dsms.sql.binder.lookup_values import bind_values
 from dsms.sql.catalog import Catalog
@@ -35,6 +37,10 @@ CREATE QUERY first AS SELECT sym FROM trades [RANGE 10 SLIDE 5] ORDER BY px LIMI
 CREATE QUERY paced AS SELECT sym FROM trades EVERY 5 s;
 CREATE QUERY ready AS SELECT SUM(qty) FROM trades [RANGE 10] ON LOOKUP;
 CREATE QUERY above AS SELECT sym FROM trades [RANGE 10] GROUP BY sym HAVING COUNT(*) > ? ON LOOKUP;
+CREATE AGGREGATE gm(x FLOAT) AS EXP(SUM(LN(x)) / COUNT(x));
+CREATE AGGREGATE share(x FLOAT, q FLOAT) AS QUANTILE(x, q) / MAX(x);
+CREATE FUNCTION plus(x INT, y INT) AS x + y;
+CREATE FUNCTION twice(x INT) AS x + x;
 """
 
 
@@ -57,6 +63,9 @@ def declare(statement: ast.Statement, catalog: Catalog) -> None:
         case ast.CreateTable():
             table = bind_create_table(statement, catalog)
             catalog.tables[catalog.key(table.name)] = table
+        case ast.CreateFunction():
+            function = bind_create_function(statement, catalog)
+            catalog.functions[function.name.casefold()] = function
         case ast.CreateQuery():
             query, _ = bind_create_query(statement, catalog)
             catalog.queries[catalog.key(query.name)] = query
@@ -65,7 +74,7 @@ def declare(statement: ast.Statement, catalog: Catalog) -> None:
 def run(text: str, catalog: Catalog) -> None:
     """Binds one statement of any kind.  A leading ONCE makes a SELECT a one-time query."""
     once = text.startswith("ONCE ")
-    statement = parse_one(text.removeprefix("ONCE "))
+    statement = expanded(parse_one(text.removeprefix("ONCE ")), catalog)
     if isinstance(statement, ast.SelectStatement):
         bind_query(statement, catalog, persistent=not once)
     elif isinstance(statement, ast.Lookup):

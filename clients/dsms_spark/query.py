@@ -12,9 +12,9 @@ from dsms.plan.explain import explain
 from dsms.plan.planner import plan
 from dsms.sql import ast
 from dsms.sql import logical as lp
-from dsms.sql.binder import bind_query
+from dsms.sql.binder import bind_create_function, bind_query, expanded
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef
-from dsms.sql.parser import parse_one
+from dsms.sql.parser import parse
 from dsms.sql.suggest import hint
 from dsms.sql.types import FOREVER
 from dsms.storage.archive.explained import explain_lines
@@ -45,19 +45,33 @@ class Asked:
 def ask(urls: str | Iterable[str], sql: str, limit: int | None = None) -> Asked:
     """Bind a SELECT over archives.  urls: of archives, or of a folder below which they lie.
 
+    sql    before the SELECT may stand CREATE FUNCTION and CREATE AGGREGATE, for it alone
     limit  bytes of rows that may be held at once where they can't stay with Spark
     Raises QueryError for a wrong SELECT, DS95x for archives that can't be read."""
     catalog, places = _catalog(urls)
-    statement = parse_one(sql)
-    if not isinstance(statement, ast.SelectStatement):
-        raise UsageError(
-            "DS414", "archives are asked by SELECT", hint="SELECT ... FROM ARCHIVE name"
-        )
+    statement = _asked(sql, catalog)
     bound = bind_query(_only_archives(statement, places), catalog, persistent=False)
     root = _optimized(bound)
     at = min((places[_name(r.node)].upto for r in archived(root).values()), default=FOREVER)
     sources = {leaf: _source(places, need, at) for leaf, need in needed(root, at).items()}
     return Asked(bound, ArchiveJob(root, at, sources, {}, limit))
+
+
+def _asked(sql: str, catalog: Catalog) -> ast.SelectStatement:
+    """The SELECT, without the functions of one's own that stand before it."""
+    *made, statement = parse(sql) or (ast.Statement(),)
+    others = [one for one in made if not isinstance(one, ast.CreateFunction)]
+    if others or not isinstance(statement, ast.SelectStatement):
+        raise UsageError(
+            "DS414", "archives are asked by SELECT", hint="SELECT ... FROM ARCHIVE name"
+        )
+    for one in made:
+        assert isinstance(one, ast.CreateFunction)
+        found = bind_create_function(one, catalog)
+        catalog.functions[found.name.casefold()] = found
+    plain = expanded(statement, catalog)
+    assert isinstance(plain, ast.SelectStatement)
+    return plain
 
 
 @dataclass(frozen=True, slots=True)

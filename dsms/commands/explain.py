@@ -31,6 +31,7 @@ from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
 from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 
 
@@ -149,6 +150,7 @@ def _explained(
     # of queries of others, with which this one shares, only who sees them is told
     if form == "text":
         lines += [f"feeds stream {into}"] if into is not None else []
+        lines += [f"{to_sql(call)} stands for {to_sql(made)}" for call, made in statement.calls]
         lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
         lines += [
             f"{catalog.user} sees rows of {n} late: figures are not shown"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.api import Rows, shown_instant
+from dsms.commands.own_functions import describe_function, known, show_aggregates
 from dsms.commands.quotas import show_quotas
 from dsms.commands.rows import as_rows
 from dsms.commands.sessions import show_sessions, timeout_text
@@ -39,9 +40,9 @@ from dsms.storage.journal import ENGINE
 def show(
     runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None = None
 ) -> Rows:
-    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | WINDOWS | SHARING | ARCHIVES | SETTINGS |
-    SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern'] [WHERE condition]: what is in the
-    catalog that is given."""
+    """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | AGGREGATES | WINDOWS | SHARING | ARCHIVES |
+    SETTINGS | SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern'] [WHERE
+    condition]: what is in the catalog that is given."""
     rows = _all(runtime, statement, catalog, caller)
     if statement.like is not None:
         rows = _named_like(rows, statement.like)
@@ -88,7 +89,9 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
         case ast.ShowKind.QUERIES:
             return show_queries(runtime, catalog, statement.full)
         case ast.ShowKind.FUNCTIONS:
-            return show_functions()
+            return show_functions(catalog)
+        case ast.ShowKind.AGGREGATES:
+            return show_aggregates(catalog)
         case ast.ShowKind.WINDOWS:
             return show_windows(runtime)
         case ast.ShowKind.SHARING:
@@ -212,9 +215,14 @@ def _settings(runtime: Runtime, caller: Caller | None) -> Rows:
 
 
 def describe(runtime: Runtime, statement: ast.Describe, catalog: Catalog) -> Rows:
-    """Columns of a stream, table or query, and its declaration."""
+    """Columns of a stream, table or query, and its declaration; what a function is made of."""
     name = statement.name
+    if isinstance(statement.kind, ast.FunctionKind):
+        return describe_function(known(catalog, statement.kind, name))
     found = catalog.find(name.text, name.quoted)
+    own = catalog.functions.get(name.text.casefold())
+    if found is None and own is not None and statement.kind is None:
+        return describe_function(own)
     kinds = {StreamDef: "STREAM", TableDef: "TABLE", QueryDef: "QUERY"}
     if found is None or (statement.kind is not None and kinds[type(found)] != statement.kind.value):
         what = statement.kind.value.lower() if statement.kind else "stream, table or query"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dsms.api import Rows
 from dsms.commands.dropping import Object, kind_of
 from dsms.commands.explain import check_shown, registered
+from dsms.commands.own_functions import known
 from dsms.commands.rows import as_rows
 from dsms.commands.show_create_rights import (
     Line,
@@ -24,7 +25,7 @@ from dsms.errors import UsageError
 from dsms.rights.seen import seen
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
+from dsms.sql.catalog import Catalog, FunctionDef, QueryDef, StreamDef, TableDef
 from dsms.sql.declared import declaration, named_in, read_by
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
@@ -44,6 +45,8 @@ def _lines(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Ite
     match statement.kind, statement.name:
         case ast.MadeKind.ROLE, ast.Ident() as name:
             yield role_line(known_role(runtime.rights, name, catalog))
+        case (ast.MadeKind.AGGREGATE | ast.MadeKind.FUNCTION) as kind, ast.Ident() as name:
+            yield _function(known(catalog, kind, name))
         case ast.MadeKind(), ast.Ident() as name:
             yield _object(runtime, statement.kind, name, catalog)
         case _:
@@ -91,6 +94,10 @@ def _in_part(found: StreamDef | TableDef, name: ast.Ident, message: str) -> Usag
     return UsageError("DS445", message, name.pos.line, name.pos.column, hint)
 
 
+def _function(found: FunctionDef) -> Line:
+    return found.kind, found.name, found.sql
+
+
 def _line(found: Object) -> Line:
     return kind_of(found), found.name, to_sql(declaration(found))
 
@@ -105,6 +112,7 @@ def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
     yield from map(role_line, rights.roles.values())
     yield from map(user_line, rights.users.values())
     yield from memberships(rights)
+    yield from map(_function, runtime.catalog.functions.values())
     left_out: set[str] = set()
     for found in _in_order(runtime.catalog):
         why = _why_not(runtime, found, left_out)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsms.api import Rows
+from dsms.commands.own_functions import function_lines
 from dsms.commands.rows import as_rows
 from dsms.sql import functions
+from dsms.sql.catalog import Catalog
 from dsms.sql.functions import Card, Function
 from dsms.sql.types import STRING
 
@@ -14,9 +16,10 @@ Line = tuple[str, str, str, str, str, str | None]
 NAMES = ("function", "kind", "arguments", "result", "meaning", "aliases")
 
 
-def show_functions() -> Rows:
+def show_functions(catalog: Catalog) -> Rows:
     """One row for each signature, by name."""
-    lines = sorted(_lines(), key=lambda line: line[0])
+    found = [*_lines(), *function_lines(catalog)]
+    lines = sorted(found, key=lambda line: line[0] or "")
     return as_rows([(name, STRING, [line[i] for line in lines]) for i, name in enumerate(NAMES)])
 
 

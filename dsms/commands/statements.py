@@ -18,6 +18,7 @@ from dsms.commands import (
     insert,
     like_file,
     lookup,
+    own_functions,
     pausing,
     renaming,
     rights,
@@ -226,6 +227,7 @@ def _begun(
         return check_statement(runtime.rights, runtime.catalog, user, statement)
 
     catalog, memory = see(), runtime.settings.memory
+    statement, sql = own_functions.plainly(statement, sql, catalog)
     if memory is not None and isinstance(statement, GROWING):
         memory.check("a statement that takes more")
     if user is not None and isinstance(statement, GROWING):
@@ -281,6 +283,10 @@ def run(
         case ast.CreateQuery():
             made = Registering(runtime, store, statement, sql, lambda: catalog, cancel)
             return finished(made.pieces())
+        case ast.CreateFunction():
+            return own_functions.create_function(runtime, store, statement, catalog)
+        case ast.DropFunction():
+            return own_functions.drop_own(runtime, store, statement, sql, catalog)
         case ast.AlterStream():
             return finished(set_clock(runtime, store, statement, engine.now, lambda: catalog))
         case ast.AddColumn():

@@ -43,8 +43,10 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
                 *([Need(Right.INSERT, late.into)] if late is not None and late.into else []),
                 *(_reads(query) if query is not None else ()),
             )
-        case ast.CreateTable():
+        case ast.CreateTable() | ast.CreateFunction():
             return (_CREATE,)
+        case ast.DropFunction():
+            return ()  # whose it is, judged by `drop_own`
         case ast.CreateQuery(into=into):
             fed = () if into is None else (Need(Right.INSERT, into.stream),)
             there = (Need(Right.ADMIN, statement.name),) if statement.or_replace else ()
@@ -57,6 +59,8 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (Need(Right.ADMIN, statement.name),)
         case ast.RenameQuery() | ast.SetQuery() | ast.Comment():
             return (Need(Right.ADMIN, statement.name),)
+        case ast.Describe(kind=ast.FunctionKind()):
+            return ()  # all may call them
         case ast.Describe():
             return (Need(None, statement.name),)
         case ast.Show():
@@ -128,6 +132,8 @@ def _read_back(statement: ast.ShowCreate) -> tuple[Need, ...]:
             return (Need(None, statement.name),)
         case ast.MadeKind.ROLE:
             return ()  # those that one has oneself
+        case ast.MadeKind.AGGREGATE | ast.MadeKind.FUNCTION:
+            return ()  # all may call them
 
 
 def _shown(what: ShowKind) -> tuple[Need, ...]:
@@ -145,7 +151,9 @@ def _shown(what: ShowKind) -> tuple[Need, ...]:
             | ShowKind.QUOTAS
         ):
             return ()  # lines of what one has no right on are left out
-        case ShowKind.USERS | ShowKind.FUNCTIONS | ShowKind.SETTINGS | ShowKind.SESSIONS:
+        case ShowKind.FUNCTIONS | ShowKind.AGGREGATES:
+            return ()  # all may call them
+        case ShowKind.USERS | ShowKind.SETTINGS | ShowKind.SESSIONS:
             return ()  # of users and sessions, one's own
         case _:
             assert_never(what)

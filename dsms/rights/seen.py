@@ -96,6 +96,7 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
         queries,
         catalog.plans,
         catalog.moved,
+        catalog.functions,
         all=catalog,
         rights=rights,
         who=user,

@@ -26,6 +26,7 @@ from dsms.sql.nodes.base import (
     Pos,
     TypeName,
     Unit,
+    Within,
     children,
     walk,
 )
@@ -60,6 +61,13 @@ from dsms.sql.nodes.expressions import (
     StringLit,
     TimestampLit,
     When,
+)
+from dsms.sql.nodes.functions import (
+    Argument,
+    CreateFunction,
+    DropFunction,
+    Given,
+    ParameterDef,
 )
 from dsms.sql.nodes.inspections import MadeKind, ShowCreate
 from dsms.sql.nodes.queries import (
@@ -117,6 +125,7 @@ from dsms.sql.nodes.statements import (
     Drop,
     Explain,
     ExplainFormat,
+    FunctionKind,
     Insert,
     Into,
     Late,
@@ -150,7 +159,9 @@ AnyStatement = (
     | CreateStream
     | CreateTable
     | CreateQuery
+    | CreateFunction
     | Drop
+    | DropFunction
     | Describe
     | Show
     | ShowCreate
@@ -195,6 +206,7 @@ __all__ = [
     "And",
     "AnyStatement",
     "Archive",
+    "Argument",
     "Assignment",
     "Between",
     "Binary",
@@ -209,6 +221,7 @@ __all__ = [
     "Comparison",
     "Confidential",
     "Conflict",
+    "CreateFunction",
     "CreateQuery",
     "CreateRole",
     "CreateStream",
@@ -219,6 +232,7 @@ __all__ = [
     "Delete",
     "Describe",
     "Drop",
+    "DropFunction",
     "DropRole",
     "DropUser",
     "Duration",
@@ -230,6 +244,8 @@ __all__ = [
     "FloatLit",
     "FromItem",
     "FuncCall",
+    "FunctionKind",
+    "Given",
     "Grant",
     "GrantRole",
     "Heartbeat",
@@ -264,6 +280,7 @@ __all__ = [
     "Output",
     "OutputKind",
     "Parameter",
+    "ParameterDef",
     "PauseQuery",
     "Pos",
     "Privilege",
@@ -308,6 +325,7 @@ __all__ = [
     "UserChange",
     "When",
     "Window",
+    "Within",
     "WstreamArg",
     "children",
     "walk",

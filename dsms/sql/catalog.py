@@ -147,6 +147,44 @@ class QueryDef(Placed):
     place: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionDef:
+    """A function of one's own, or an aggregate.
+
+    parameters  names and types;  type: of what it gives
+    body        the expression over its parameters that a call stands for, as text in which all that
+                is called is built in
+    sql         the whole statement that makes it
+    """
+
+    name: str
+    aggregate: bool
+    parameters: tuple[tuple[str, Type], ...]
+    type: Type
+    body: str
+    sql: str = ""
+
+    @property
+    def kind(self) -> str:
+        """aggregate or function."""
+        return "aggregate" if self.aggregate else "function"
+
+    @property
+    def home(self) -> str:
+        """What it is owned and stored under; no other object's key has that end."""
+        return f"{self.name.casefold()}\0()"
+
+    @property
+    def arguments(self) -> str:
+        """``x INT, y FLOAT``"""
+        return ", ".join(f"{name} {type_}" for name, type_ in self.parameters)
+
+    @property
+    def signature(self) -> str:
+        """``f(x INT, y FLOAT)``"""
+        return f"{self.name}({self.arguments})"
+
+
 INSTANT, NOTHING = -1, -2
 Made = TypeVar("Made", StreamDef, TableDef, QueryDef)
 
@@ -172,12 +210,15 @@ class Catalog:
     plans: dict[str, Any] = field(default_factory=dict)
     # where objects may be that are not found by their names.  Not stored
     moved: dict[str, str] = field(default_factory=dict)
+    # functions of one's own, which have names of their own: by name, in any case
+    functions: dict[str, FunctionDef] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"streams": self.streams, "tables": self.tables, "queries": self.queries}
+        kinds = ("streams", "tables", "queries", "functions")
+        return {kind: getattr(self, kind) for kind in kinds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.plans, self.moved = {}, {}
+        self.plans, self.moved, self.functions = {}, {}, {}
         for name, value in state.items():
             setattr(self, name, value)
         for found in self._all():

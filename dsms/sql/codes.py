@@ -21,6 +21,9 @@ def error(
     """The error of that code at a node's place."""
     assert code in CODES, code
     pos = at if isinstance(at, ast.Pos) else None if at is None else at.pos
+    if isinstance(pos, ast.Within):
+        place = f"column {pos.inside.column} of its text {pos.text}"
+        message = f"{message} ({pos.name}, {place})"
     if pos is None or pos.line == 0:
         return QueryError(code, message, hint=hint)
     return QueryError(code, message, pos.line, pos.column, hint)

@@ -29,6 +29,7 @@ from dsms.sql.script import Piece, is_complete, pieces, split_statements
 
 __all__ = [
     "MAX_DEPTH",
+    "check_depth",
     "is_complete",
     "parse",
     "parse_one",
@@ -179,6 +180,12 @@ def _feed_value(feed: Callable[[Token], object], mark: Token, values: Parameters
             feed(token)
     except UnexpectedInput:
         raise values.misplaced(mark) from None
+
+
+def check_depth(statement: ast.Statement) -> None:
+    """Raise DS105 where a statement that was made of others is nested too deep."""
+    for _ in _checking(statement):
+        pass
 
 
 def _checking(statement: ast.Node) -> Generator[None, None, None]:

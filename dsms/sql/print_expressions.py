@@ -102,6 +102,8 @@ class Expressions:
                 return UNARY, f"-({inner})" if inner.startswith("-") else f"-{inner}"
             case ast.IntLit() | ast.FloatLit():
                 return self._number(expr)
+            case ast.Argument(operand, given=ast.Given(cast=False)):
+                return self._print(operand)
             case _:
                 return ATOM, self._atom(expr)
 
@@ -140,7 +142,7 @@ class Expressions:
                 return f"{name(table)}.{name(column)}" if table is not None else name(column)
             case ast.FuncCall():
                 return self._call(expr)
-            case ast.Cast(operand, type_):
+            case ast.Cast(operand, type_) | ast.Argument(operand, type_):
                 return f"CAST({self.text(operand)} AS {type_name(type_)})"
             case ast.Case():
                 return self._case(expr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dsms.sql import ast
-from dsms.sql.print_expressions import instant, name, string
+from dsms.sql.print_expressions import instant, name, string, type_name
 
 
 def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
@@ -22,6 +22,10 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
             return "SHOW CREATE ALL"
         case ast.ShowCreate(made, ast.Ident() as what):
             return f"SHOW CREATE {made} {name(what)}"
+        case ast.CreateFunction():
+            return _create_function(node, part)
+        case ast.DropFunction(dropped, what, if_exists):
+            return f"DROP {dropped}{' IF EXISTS' if if_exists else ''} {name(what)}"
         case ast.Set(option):
             return f"SET {part(option)}"
         case ast.CancelSession(number, close):
@@ -49,3 +53,12 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
             return f"LOOKUP {name(what)}{values}"
         case _:
             return None
+
+
+def _create_function(node: ast.CreateFunction, part: Callable[[ast.Node], str]) -> str:
+    verb = "CREATE OR REPLACE" if node.or_replace else "CREATE"
+    absent = " IF NOT EXISTS" if node.if_not_exists else ""
+    takes = ", ".join(f"{name(p.name)} {type_name(p.type)}" for p in node.parameters)
+    returns = f" RETURNS {type_name(node.returns)}" if node.returns is not None else ""
+    head = f"{verb} {node.kind}{absent} {name(node.name)}({takes}){returns}"
+    return f"{head} AS {part(node.body)}"

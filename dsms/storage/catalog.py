@@ -23,17 +23,17 @@ from typing import Literal
 import pyarrow as pa
 
 from dsms.errors import InternalError, UsageError
-from dsms.sql.catalog import Option, QueryDef, StreamDef, TableDef
+from dsms.sql.catalog import FunctionDef, Option, QueryDef, StreamDef, TableDef
 from dsms.storage.encrypted_catalog import ENCRYPTED, EncryptedDatabase
 from dsms.storage.encryption import FolderKey
 from dsms.storage.folder_key import encrypted_error
 from dsms.storage.packed_changes import change_of, ints, packed_rows, snapshot_of
 from dsms.tables.changes import Change, TableSnapshot
 
-VERSION = 5  # of this layout: raise it with every change, and convert older files on opening
+VERSION = 6  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
-Kind = Literal["stream", "table", "query"]
+Kind = Literal["stream", "table", "query", "function"]
 Setting = str | int | float | bool | None | list | dict
 
 _LAYOUT = """
@@ -156,6 +156,10 @@ class CatalogStore:
     def add_query(self, definition: QueryDef) -> None:
         """Keep a persistent query's declaration."""
         self._add("query", definition.home, definition.name, definition.sql, definition.options)
+
+    def add_function(self, definition: FunctionDef) -> None:
+        """Keep the declaration of a function or aggregate of one's own."""
+        self._add("function", definition.home, definition.name, definition.sql, ())
 
     def drop(self, kind: Kind, key: str, changed: Sequence[StreamDef] = ()) -> None:
         """Forget a declaration, and the rows if it is a table.  Nothing happens if there is

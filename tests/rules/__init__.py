@@ -3,7 +3,7 @@ a part of the hint."""
 
 from __future__ import annotations
 
-from tests.rules import aggregates, archives, definitions, names, queries, types, windows
+from tests.rules import aggregates, archives, definitions, functions, names, queries, types, windows
 
 RULES = [
     *names.RULES,
@@ -13,4 +13,5 @@ RULES = [
     *windows.RULES,
     *queries.RULES,
     *archives.RULES,
+    *functions.RULES,
 ]

@@ -4,7 +4,7 @@ bound plans."""
 from __future__ import annotations
 
 from dsms.sql import ast
-from dsms.sql.binder import bind_query
+from dsms.sql.binder import bind_create_function, bind_query, expanded
 from dsms.sql.binder.definitions import bind_create_stream, bind_create_table
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.logical import Output
@@ -33,12 +33,15 @@ class Declared:
                 case ast.CreateTable():
                     table = bind_create_table(statement, self.catalog)
                     self.catalog.tables[self.catalog.key(table.name)] = table
+                case ast.CreateFunction():
+                    made = bind_create_function(statement, self.catalog)
+                    self.catalog.functions[made.name.casefold()] = made
                 case _:
                     pass
 
     def register(self, name: str, sql: str) -> Output:
         """Bind the SELECT of a persistent query."""
-        statement = parse_one(sql)
+        statement = expanded(parse_one(sql), self.catalog)
         assert isinstance(statement, ast.SelectStatement), "a `query` section holds a SELECT"
         self.queries[name] = bind_query(statement, self.catalog)
         return self.queries[name]

@@ -30,7 +30,7 @@ _NAME = re.compile(r'"(?:[^"]|"")+"|[A-Za-z_]\w*')
 
 
 class ShellCompleter(Completer):
-    """Names come from the server, once, and again after `forget`; functions come once."""
+    """Names and functions come from the server, once, and again after `forget`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -39,7 +39,7 @@ class ShellCompleter(Completer):
 
     def forget(self) -> None:
         """Something was declared or dropped."""
-        self._names = None
+        self._names = self._functions = None
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent

@@ -10,8 +10,10 @@ from dsms.sql.binder.definitions import (
     taken_by,
 )
 from dsms.sql.binder.derived import bind_derived_stream
+from dsms.sql.binder.expansion import expanded
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
+from dsms.sql.binder.own_functions import bind_create_function
 from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.shown import bind_shown
 
@@ -22,6 +24,7 @@ __all__ = [
     "Insert",
     "Merge",
     "Update",
+    "bind_create_function",
     "bind_create_query",
     "bind_create_stream",
     "bind_create_table",
@@ -32,5 +35,6 @@ __all__ = [
     "bind_table_statement",
     "check_late_places",
     "check_options",
+    "expanded",
     "taken_by",
 ]

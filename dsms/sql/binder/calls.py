@@ -10,6 +10,7 @@ from dsms.sql import ast, functions
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import FunctionError
+from dsms.sql.signatures import bend
 from dsms.sql.types import Kind, Type
 
 BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "concat"}
@@ -84,6 +85,15 @@ def fold(expr: Expr) -> Expr:
             if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
                 return _exact(Decimal(value), target) or expr
     return expr
+
+
+def argument(bound: Expr, type_: Type, node: ast.Argument, says: str) -> Expr:
+    """What is given for a parameter, as the type that this has; DS243 where it does not bend so."""
+    node.given.cast = bound.type != type_
+    if bend(bound.type, type_) is None:
+        message = f"{says} {type_}, and this is {bound.type}"
+        raise error("DS243", message, node, f"write CAST(... AS {type_})")
+    return cast(bound, type_)
 
 
 def _exact(value: Decimal, target: Type) -> Lit | None:

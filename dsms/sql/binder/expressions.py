@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from dsms.sql import ast, functions
-from dsms.sql.binder.calls import BINARY, COMPARE, call, fold
+from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.open_values import open_value
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.stamps import ENDS, is_stamp, misplaced
 from dsms.sql.binder.typenames import type_of
+from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.foreign import instead
@@ -73,6 +74,10 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
             return open_value(node, env.place, None)
         case ast.Cast(operand=ast.Parameter() as value):
             return open_value(value, env.place, type_of(node.type))
+        case ast.Argument(operand=ast.Parameter() as value):
+            return open_value(value, env.place, type_of(node.type))
+        case ast.Argument(operand=operand, type=type_):
+            return argument(bind(env, operand), type_of(type_), node, f"{node.function} takes")
         case ast.Cast(operand=operand):
             return _explicit_cast(bind(env, operand), node)
         case ast.FuncCall():
@@ -264,7 +269,7 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         _only_plain(node)
         return bind(env, instant_of(env.scope, node))
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
-        raise _unknown_function(node)
+        raise _unknown_function(node, env.ctx.catalog)
     _only_plain(node)
     return call(name, [bind(env, a) for a in node.args], node)
 
@@ -301,7 +306,7 @@ def _current_user(env: Env, node: ast.FuncCall) -> Expr:
     return Lit(env.ctx.catalog.user, STRING)
 
 
-def _unknown_function(node: ast.FuncCall) -> Exception:
+def _unknown_function(node: ast.FuncCall, catalog: Catalog) -> Exception:
     name = node.name.text
     known = [
         n.upper()
@@ -313,6 +318,7 @@ def _unknown_function(node: ast.FuncCall) -> Exception:
             INSTANT,
         )
     ]
+    known += [own.name for own in catalog.functions.values()]
     hint = instead(name, "function", "bare")
     if hint is None:
         near = nearest(name, known)

@@ -19,6 +19,16 @@ NOWHERE = Pos(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class Within(Pos):
+    """The place of a call of a function of one's own, for what its text puts there: `text` is that
+    of the function called `name`, `inside` the place in it."""
+
+    name: str = ""
+    text: str = ""
+    inside: Pos = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """Base of everything: knows its place."""
 

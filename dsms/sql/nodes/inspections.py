@@ -14,11 +14,14 @@ class MadeKind(StrEnum):
     TABLE = "TABLE"
     QUERY = "QUERY"
     ROLE = "ROLE"
+    AGGREGATE = "AGGREGATE"
+    FUNCTION = "FUNCTION"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(Statement):
-    """``SHOW CREATE STREAM|TABLE|QUERY|ROLE name``, or ``SHOW CREATE ALL``: both None."""
+    """``SHOW CREATE STREAM|TABLE|QUERY|ROLE|AGGREGATE|FUNCTION name``, or ``SHOW CREATE ALL``: both
+    None."""
 
     kind: MadeKind | None = None
     name: Ident | None = None

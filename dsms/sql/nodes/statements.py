@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dsms.sql.nodes.base import Duration, Ident, Instant, Node, TypeName
@@ -146,6 +146,11 @@ class ObjectKind(StrEnum):
     QUERY = "QUERY"
 
 
+class FunctionKind(StrEnum):
+    AGGREGATE = "AGGREGATE"
+    FUNCTION = "FUNCTION"
+
+
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
     """`cascade`: what reads or feeds it goes with it"""
@@ -158,10 +163,10 @@ class Drop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Describe(Statement):
-    """``DESCRIBE [STREAM|TABLE|QUERY] name``"""
+    """``DESCRIBE [STREAM|TABLE|QUERY|AGGREGATE|FUNCTION] name``"""
 
     name: Ident
-    kind: ObjectKind | None = None
+    kind: ObjectKind | FunctionKind | None = None
 
 
 class ShowKind(StrEnum):
@@ -169,6 +174,7 @@ class ShowKind(StrEnum):
     TABLES = "TABLES"
     QUERIES = "QUERIES"
     FUNCTIONS = "FUNCTIONS"
+    AGGREGATES = "AGGREGATES"
     WINDOWS = "WINDOWS"
     SHARING = "SHARING"
     ARCHIVES = "ARCHIVES"
@@ -285,11 +291,12 @@ class ExplainFormat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
     """``EXPLAIN [ANALYZE] [FORMAT f] target``; an Ident as target is ``[QUERY] name``, a
-    registered query."""
+    registered query.  `calls`: what calls of functions of one's own in it stand for."""
 
     target: SelectStatement | CreateQuery | Ident
     analyze: bool = False
     format: ExplainFormat = ExplainFormat.TEXT
+    calls: tuple[tuple[Expr, Expr], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

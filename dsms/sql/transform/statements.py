@@ -14,6 +14,7 @@ from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 from dsms.sql.transform.alterations import Alterations
 from dsms.sql.transform.changes import Changes
+from dsms.sql.transform.functions import Functions
 from dsms.sql.transform.inspections import Inspections
 from dsms.sql.transform.queries import Queries, once
 from dsms.sql.transform.rights import Rights
@@ -304,7 +305,7 @@ class Definitions(Options):
         return _query(pos, replacing, absent, name, query, clauses, into)
 
 
-class Statements(Definitions, Alterations, Changes, Rights, Inspections):
+class Statements(Definitions, Alterations, Changes, Rights, Inspections, Functions):
     """All rules of the grammar."""
 
     @rule
@@ -329,7 +330,7 @@ class Statements(Definitions, Alterations, Changes, Rights, Inspections):
         return ast.Drop(kind, name, bool(present), bool(cascade), pos=pos)
 
     @rule
-    def describe(self, pos: Pos, kind: ast.ObjectKind | None, name: ast.Ident) -> ast.Describe:
+    def describe(self, pos: Pos, kind: Any, name: ast.Ident) -> ast.Describe:
         return ast.Describe(name, kind, pos=pos)
 
     def show(self, parts: Parts) -> ast.Show:

@@ -95,5 +95,7 @@ def _command(statement: ast.Statement) -> str:
         return "CLOSE SESSION"
     if isinstance(statement, ast.RenameQuery | ast.SetQuery):
         return "ALTER QUERY"
+    if isinstance(statement, ast.CreateFunction | ast.DropFunction):
+        return f"{type(statement).__name__.removesuffix('Function').upper()} {statement.kind}"
     words = re.findall("[A-Z][a-z]*", type(statement).__name__)
     return " ".join(word for word in words if word != "Statement").upper()

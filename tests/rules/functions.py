@@ -1,0 +1,45 @@
+"""Functions and aggregates of one's own."""
+
+from __future__ import annotations
+
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS201", "CREATE FUNCTION f(a INT) AS a + ^b", "f has no parameter `b`", "a"),
+    ("DS201", "CREATE FUNCTION f() AS ^b", "f has no parameter `b`", "it has none"),
+    ("DS201", "CREATE FUNCTION f(a INT) AS ^t.a", "f has no parameter `t.a`", "a"),
+    ("DS212", "CREATE FUNCTION f(a INT, ^A INT) AS a", "`A` is declared twice", "rename"),
+    ("DS210", "CREATE FUNCTION f(a ^INTT) AS a", "unknown type `INTT`", "INT"),
+    ("DS240", "CREATE AGGREGATE f(a INT) AS ^a", "there is none in its text", "CREATE FUNCTION f"),
+    ("DS240", "CREATE FUNCTION f(a INT) AS ^SUM(a)", "an aggregate in its", "CREATE AGGREGATE f"),
+    ("DS240", "CREATE FUNCTION f(a INT) AS ^gm(a)", "an aggregate in its", "CREATE AGGREGATE f"),
+    (
+        "DS240",
+        "CREATE FUNCTION f(a INT) AS a + ^(SELECT 1)",
+        "can't stand in the text",
+        "constants",
+    ),
+    ("DS240", "CREATE FUNCTION f() AS ^NULL", "nothing tells the type of f", "RETURNS FLOAT"),
+    ("DS241", "CREATE AGGREGATE ^Sum(a INT) AS COUNT(a)", "SUM is a function", "another name"),
+    ("DS241", "CREATE FUNCTION ^instant() AS 1", "INSTANT is a function", "another name"),
+    ("DS242", "CREATE FUNCTION f(a INT) AS 1 + ^F(a)", "f stands in its own text", "others alone"),
+    ("DS208", "CREATE FUNCTION f(a STRING) AS 1 ^+ a", "INT + STRING is not possible", "CAST"),
+    ("DS243", "CREATE FUNCTION f(a INT) RETURNS INT AS a ^/ 2.0", "f returns INT", "CAST"),
+    ("DS243", "SELECT gm(^sym) FROM trades", "takes FLOAT, and this is STRING", "AS FLOAT"),
+    ("DS243", "SELECT plus(1, ^px) FROM trades", "takes INT, and this is FLOAT", "AS INT"),
+    ("DS243", "SELECT ^plus(1) FROM trades", "takes 2 arguments, and here are 1", "x + y"),
+    ("DS243", "SELECT ^gm() FROM trades", "takes 1 argument, and here are none", "EXP("),
+    ("DS244", "SELECT ^gm(DISTINCT px) FROM trades", "SUM(LN(x)) goes by other", "SELECT DISTINCT"),
+    ("DS244", "SELECT ^share(DISTINCT px, 0.5) FROM trades", "takes more than one", "subquery"),
+    ("DS304", "SELECT ^gm(*) FROM trades", "does not take *", "leave * out"),
+    ("DS304", "SELECT ^plus(DISTINCT 1, 2) FROM trades", "does not take DISTINCT", "leave"),
+    ("DS301", "SELECT sym FROM trades WHERE ^gm(px) > 1", "(aggregate gm, column 5 of", "HAVING"),
+    ("DS302", "SELECT gm(^SUM(px)) FROM trades", "inside of an aggregate", "subquery"),
+    ("DS207", "SELECT share(px, ^px) FROM trades", "expects a constant phi", "0.95"),
+    ("DS206", "SELECT ^gn(px) FROM trades", "unknown function `gn`", "did you mean gm?"),
+    ("DS303", "SELECT gm(px) + ^qty FROM trades", "neither grouped nor aggregated", "GROUP BY"),
+    (
+        "DS245",
+        f"SELECT twice(^{'twice(' * 12}qty{')' * 13} FROM trades",
+        "stand for more than 20000 nodes",
+        "a subquery",
+    ),
+]
