@@ -247,6 +247,9 @@ DS352
 DS353
   LOOKUP above (2.5)
   LOOKUP above (3)
+DS364
+  CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 WITH (approximate=0.1)
+  CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 EVERY 5 s
 """
 
 
