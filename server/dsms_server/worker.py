@@ -244,12 +244,13 @@ class Worker:
     def _begin(self, job: EngineJob) -> None:
         """Start a job, and those like it that wait."""
         if job.alike is not None and self.most > 1:
-            job.group = self._gathered(job, job.alike)
-            if len(job.group) > 1:
-                job.steps = job.alike.start([j.alike.data for j in job.group if j.alike])
-                for other in job.group:
+            group = self._gathered(job, job.alike)
+            if len(group) > 1:
+                job.group = group
+                job.steps = job.alike.start([j.alike.data for j in group if j.alike])
+                for other in group:
                     other.steps = job.steps
-                self.grouped += len(job.group)
+                self.grouped += len(group)
                 return
         job.steps = job.start()
 
@@ -301,8 +302,9 @@ class Worker:
         if job.replies:
             self._loop.call_soon_threadsafe(self._answer, job, result, error)
             return
-        if len(job.group) > 1:
-            self._loop.call_soon_threadsafe(_answer_all, job.group, result, error)
+        if job.group:
+            group, job.group = job.group, []  # it must not hold itself: jobs are no garbage in circles
+            self._loop.call_soon_threadsafe(_answer_all, group, result, error)
             return
         self._loop.call_soon_threadsafe(job.done, result, error)
 
