@@ -38,6 +38,7 @@ STATEMENTS = {
 CHECKED = {"W1": "W1", "W2c": "grouped", "W3": "W3", "W5": "W5"}
 BATCHES = (1, 100, 1_000, 10_000, 100_000)
 FORMS = ("arrow", "rows")  # as a hello asks for them; both travel in msgpack
+WAITING = 1 << 30  # bytes of results that may wait for the reader, at the server and at the reader
 HEADER = ("query", "rows a batch", "result rows", "without, rows/s", "with, rows/s", "ratio")
 
 
@@ -50,7 +51,7 @@ def section(options: Options) -> Section:
         _row(name, size, _data(_rows(options, name, size)), repeats, in_process)
         for name, size in cases
     ]
-    with tcp.server(options.pick(True, True, False), "--subscriber-bytes", "1G") as server:
+    with tcp.server(options.pick(True, True, False), "--subscriber-bytes", str(WAITING)) as server:
         over = {
             form: [
                 _row(
@@ -196,8 +197,10 @@ def _load() -> None:
 
 def read(port: int, form: str, count: int, path: Path) -> None:
     """Take `count` rows, say so, and write them down."""
-
     with connect(port=port, data=form) as client, client.changes("q", 0) as reader:
+        # what comes faster than rows can be made of it waits here: were it let go, it would have to
+        # come again from a log that is shorter
+        reader._inner.buffer_bytes = WAITING
         print("ready", flush=True)
         tables, have = [], 0
         while have < count:

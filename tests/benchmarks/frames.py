@@ -6,7 +6,9 @@ server with that turned off in alternation, and what is compared is its CPU time
 
 CPU µs    of the server (all its threads) per frame, the median of some runs
 alone     the same where each frame is a step of its own
-p50, p99  of the time from a frame to its reply where frames come at half the rate that was reached
+p50, p99  of the time until its reply from when a frame was due, where frames are due at half the
+          rate that was reached
+late      p99 of how late the client sent them: that much of p99 may not be the server's
 one       the time a frame takes that comes by itself, median, and where groups are turned off
 """
 
@@ -28,7 +30,7 @@ import numpy as np
 
 from dsms.engine import Engine
 from dsms_client.protocol import HEADER, VERSION, pack
-from tests.benchmarks.harness import Options, Section, Table
+from tests.benchmarks.harness import Options, Section, Table, clean_heap
 from tests.server.harness import Running
 
 STREAM = "CREATE STREAM s (k STRING, v INT, f FLOAT, t TIMESTAMP) TIMESTAMP BY t"
@@ -46,6 +48,7 @@ HEADER_ROW = (
     "alone : together, CPU",
     "p50, ms",
     "p99, ms",
+    "late, ms",
     "one, ms",
     "one alone, ms",
 )
@@ -62,7 +65,9 @@ def section(options: Options) -> Section:
         _case(size, connections, stored, query, count if size == 1 else count // 8, repeats)
         for query, stored, size, connections in options.pick(cases, cases, cases[::7])
     ]
-    return Section("Small frames", __doc__ or "", [Table("Frames of msgpack", HEADER_ROW, rows)])
+    return Section(
+        "Small frames", __doc__ or "", [Table("Frames of msgpack", HEADER_ROW, tuple(rows))]
+    )
 
 
 def _case(
@@ -78,21 +83,10 @@ def _case(
         try:
             client = _Client(server.port, size, connections)
             client.run(count // 4)  # what is loaded or compiled on the way
-            figures: dict[int, list[tuple[float, float]]] = {most: [], 1: []}
-            ones: dict[int, float] = {}
-            for _ in range(repeats):
-                for groups in (most, 1):
-                    server.server.core.worker.most = groups
-                    part = count if groups > 1 else max(count // 8, 1)
-                    cpu = time.process_time()
-                    seconds = client.run(part)["seconds"]
-                    figures[groups].append(((time.process_time() - cpu) / part, part / seconds))
-            for groups in (most, 1):
-                server.server.core.worker.most = groups
-                ones[groups] = client.run(min(count, 300), alone=True)["p50"]
-            server.server.core.worker.most = most
-            rate = median(rate for _, rate in figures[most])
-            paced = client.run(min(count, int(rate)), rate=rate / 2)
+            with clean_heap():  # as a server does when its code is loaded
+                figures, ones = _figures(server, client, count, repeats)
+                rate = median(rate for _, rate in figures[most])
+                paced = client.run(min(count, int(rate)), rate=rate / 2)
             client.close()
         finally:
             server.stop()
@@ -106,8 +100,31 @@ def _case(
         f"{rate * size:,.0f}",
         f"{used:.1f}",
         f"{alone / used:.2f}",
-        *(f"{x * 1e3:.2f}" for x in (paced["p50"], paced["p99"], ones[most], ones[1])),
+        *(f"{paced[x] * 1e3:.2f}" for x in ("p50", "p99", "late")),
+        *(f"{x * 1e3:.2f}" for x in (ones[most], ones[1])),
     )
+
+
+def _figures(
+    server: Running, client: _Client, count: int, repeats: int
+) -> tuple[dict[int, list[tuple[float, float]]], dict[int, float]]:
+    """By how many frames may go together: CPU seconds per frame and frames per second of each run,
+    and the seconds that a frame takes by itself."""
+    worker = server.server.core.worker
+    most = worker.most
+    figures: dict[int, list[tuple[float, float]]] = {most: [], 1: []}
+    ones: dict[int, float] = {}
+    for _, groups in product(range(repeats), (most, 1)):
+        worker.most = groups
+        part = count if groups > 1 else max(count // 8, 1)
+        cpu = time.process_time()
+        seconds = client.run(part)["seconds"]
+        figures[groups].append(((time.process_time() - cpu) / part, part / seconds))
+    for groups in (most, 1):
+        worker.most = groups
+        ones[groups] = client.run(min(count, 300), alone=True)["p50"]
+    worker.most = most
+    return figures, ones
 
 
 class _Client:
@@ -190,17 +207,22 @@ def _serve_runs(port: int, size: int, connections: int) -> None:
         count, alone, rate = json.loads(line)
         frames = _frames(first, count, size)
         first += count
-        took, waits = _send(conns, frames, 1 if alone else UNDER_WAY, rate)
+        took, waits, late = _send(conns, frames, 1 if alone else UNDER_WAY, rate)
         p50, p99 = np.percentile(waits, [50, 99])
-        print(json.dumps({"seconds": took, "p50": p50, "p99": p99}), flush=True)
+        told = {"seconds": took, "p50": p50, "p99": p99, "late": np.percentile(late, 99)}
+        print(json.dumps(told), flush=True)
 
 
 def _send(
     conns: list[_Connection], frames: list[bytes], most: int, rate: float
-) -> tuple[float, list[float]]:
+) -> tuple[float, list[float], list[float]]:
     """Send frames, `most` under way, `rate` a second (0: whatever is taken), spread over the
-    connections."""
+    connections.
+
+    Seconds in all; of each reply those since its frame was due (or sent, where it may be sent at
+    any time); of each frame how long after that it was sent."""
     waits: list[float] = []
+    late: list[float] = []
     began = time.perf_counter()
     sent = 0
     chunk = max(1, min(64, most // len(conns)))
@@ -219,13 +241,17 @@ def _send(
                 conn.socket.setblocking(True)
                 conn.socket.sendall(b"".join(part))
                 conn.socket.setblocking(False)
-                conn.sent.extend([time.perf_counter()] * len(part))
+                now = time.perf_counter()
+                numbers = range(sent, sent + len(part))
+                dues = [began + k / rate for k in numbers] if rate else [now] * len(part)
+                conn.sent.extend(dues)
+                late += [now - at for at in dues]
                 sent += len(part)
             for key, _ in selector.select(0.0005 if sent < len(frames) and rate else None):
                 found = key.data.read()
                 now = time.perf_counter()
                 waits += [now - key.data.sent.popleft() for _ in range(found)]
-    return time.perf_counter() - began, waits
+    return time.perf_counter() - began, waits, late
 
 
 if __name__ == "__main__":
