@@ -9,14 +9,16 @@ fuzz    with --fuzz [N]: N times as many examples (default 20), new ones every t
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.effort import effort, examples, left_out
+from tests.effort import effort, examples, left_out, unsynced
 from tests.spark_session import spark  # noqa: F401  (a fixture for all)
 
 NO_CHECKS = tuple(HealthCheck)
@@ -53,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(SlicesPlugin())
     times = config.getoption("--fuzz")
     os.environ["DSMS_TEST_EFFORT"] = str(times or int(config.getoption("--all")))
+    unsynced()
     said = {
         "deadline": None,
         "suppress_health_check": NO_CHECKS,
@@ -88,6 +91,20 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         place.mkdir(exist_ok=True)
         number = int(worker["workerid"].removeprefix("gw"))
         warming.together(place, number, worker["workercount"])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases() -> Iterator[None]:
+    """DuckDB takes longer to begin than most statements of tests take: with `make test` engines
+    have a connection each to one database, in which none sees what others have registered."""
+    run = sys.modules.get("dsms.oneshot.run")
+    if run is None or effort():
+        yield
+        return
+    begin = functools.cache(run._connect)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_connect", lambda *settings: begin(*settings).cursor())
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

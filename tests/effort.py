@@ -29,6 +29,13 @@ def examples(count: int) -> int:
     return count * effort() if effort() else min(count, max(2, count // 30))
 
 
+def unsynced() -> None:
+    """With `make test` nothing waits for a disk: what was written outlives its process anyway, and
+    what a machine loses that loses power is a matter of simulated files."""
+    if os.environ.get("DSMS_TEST_EFFORT") == str(QUICK):
+        os.fsync = os.fdatasync = os.fstat  # type: ignore[assignment]
+
+
 def sampled(cases: Iterable[Any], every: int) -> list[Any]:
     """Cases of a test, all but each n-th of which are slow."""
     return [case if k % every == 0 else _slow(case) for k, case in enumerate(cases)]

@@ -15,7 +15,7 @@ from dsms.engine import Engine
 from dsms.operators import adaptive_join, routing, stems, tuning
 from dsms.operators.adaptive_join import AdaptiveJoinOp
 from dsms.settings import Settings
-from tests.effort import examples
+from tests.effort import effort, examples
 from tests.generate.many_equalities import joined_anyhow, joined_anyhow_sliding
 from tests.generate.many_windows import joined_windows
 from tests.stories.model import Story
@@ -176,7 +176,7 @@ def test_migration_sorts_partitions_anew() -> None:
         engine.execute(f"CREATE QUERY q AS {QUERY} WITH ({more})")
         op = operator(engine, "q")
         op.tuner.period, op.tuner.ends = 2000, [2000] * 4
-        fed(engine, 40, 40, (4, 16, 40))
+        fed(engine, 40 if effort() else 25, 40, (4, 16, 40))
         moved[migration] = op.tuner.moved
     assert 0 == moved["nothing"] <= moved["partial"] <= moved["all"]
     assert moved["all"] > 0

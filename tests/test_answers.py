@@ -134,7 +134,7 @@ def test_a_reader_of_a_periodic_query_has_its_slide() -> None:
 
 
 def test_ten_deep_and_a_hundred_wide_each_operator_runs_once() -> None:
-    wide = 100 if effort() else 20
+    wide = 100 if effort() else 8
     made = engine("CREATE QUERY q0 AS SELECT k, COUNT(*) AS n FROM s [RANGE 10 s] GROUP BY k")
     for n in range(1, 10):
         made.execute(f"CREATE QUERY q{n} AS SELECT k, MAX(n) AS n FROM q{n - 1} GROUP BY k")

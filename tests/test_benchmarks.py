@@ -173,8 +173,11 @@ def test_algorithm_6_is_judged() -> None:
     assert many.listed == many.over == 9  # squares modulo 17
 
 
-def test_algorithms_2_to_5_find_each_result_once() -> None:
+def test_algorithms_2_to_5_find_each_result_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without restore those alone that are alive when it is asked."""
+    for name, kernel in vars(models).items():
+        if hasattr(kernel, "py_func") and not effort():  # few tuples: not worth a compilation
+            monkeypatch.setattr(models, name, kernel.py_func)
     stream, value = models.tuples(np.ones(3), np.array([2, 3, 2]), 60, 4)
     length, order = np.array([9, 12, 7]), np.array([1, 2, 0])
     rows = [np.flatnonzero(stream == i) for i in range(3)]

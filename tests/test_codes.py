@@ -30,14 +30,17 @@ def strings() -> list[tuple[str, str, bool]]:
     of the table."""
     found = []
     for path in sorted(path for top in SOURCES for path in top.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        first = {
-            id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
-        }
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"DS\d{3}", text):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        first = {id(node.args[0]) for node in nodes if isinstance(node, ast.Call) and node.args}
         found += [
-            (str(node.value), str(path.relative_to(ROOT)), id(node) in first)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and re.fullmatch(r"DS\d{3}", str(node.value))
+            (node.value, str(path.relative_to(ROOT)), id(node) in first)
+            for node in nodes
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"DS\d{3}", node.value)
         ]
     return [one for one in found if one[1] != "dsms/codes.py"]
 

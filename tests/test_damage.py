@@ -287,7 +287,7 @@ def test_the_system_time_stands_still_where_it_cannot_be_written_down(tmp_path):
 
 
 @thinned(2)
-@pytest.mark.parametrize("seed", sampled(range(30), 3))
+@pytest.mark.parametrize("seed", sampled(range(30), 5))
 def test_any_change_of_any_log_is_noticed_where_it_takes_something(
     tmp_path, undisturbed, seed, request
 ):
@@ -377,7 +377,7 @@ def test_rows_that_a_power_failure_took_between_two_logs_are_told_with_those_beh
 def test_what_a_restart_has_read_a_power_failure_does_not_take(tmp_path, undisturbed):
     """A writer that repeats rows which had not been acknowledged gets the answer that they are
     there: then they are."""
-    for seed in range(8 if effort() else 3):
+    for seed in range(8 if effort() else 2):
         world = opened(tmp_path / str(seed), "interval", checkpoint_bytes=0, steps=4)
         world.engine.saver.checkpoint()
         run(world, 12)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import forked
 from tests.faults.cases import CORPUS, draw
 from tests.faults.child import FIRST, NUMBER, SECONDS
 from tests.faults.reduce import reduced
@@ -99,7 +100,7 @@ def _child(
         progress.write_bytes(NUMBER.pack(-1))
         words = ["draw", kind, str(seed), str(first), str(count), str(progress)]
         with out.open("wb") as stdout, said.open("wb") as stderr:
-            child = subprocess.Popen([sys.executable, "-m", "tests.faults.child", *words], cwd=ROOT,
+            child = forked.Popen([sys.executable, "-m", "tests.faults.child", *words], cwd=ROOT,
                                      stdout=stdout,
                                      stderr=stderr)  # a command  # fmt: skip
             stuck = _waited(child, progress)
@@ -152,7 +153,7 @@ class Trial:
     def __init__(self, kind: str) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with this)
         command = [sys.executable, "-m", "tests.faults.child", "try", kind]
-        self._child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE,
+        self._child = forked.Popen(command, cwd=ROOT, stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE,
                                        stderr=self._said)  # a command  # fmt: skip
 

@@ -32,6 +32,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from dsms_client.aio import AsyncClient
+from tests import forked
 from tests.waiting import reserved
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +187,7 @@ class Ordeal:
             command = [sys.executable, "-m", "dsms_client.cli", "serve", "--data", self.data,
                        "--port", str(self.port),
                        "--no-warmup"]  # a command  # fmt: skip
-            process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+            process = forked.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
             early = self.done and self.done < self.kills and self.random.random() < 0.15
             if await asyncio.to_thread(self._listening, process, early):
                 break

@@ -24,6 +24,7 @@ from random import Random
 from typing import Any
 
 from dsms_client.sync import Client, connect
+from tests import forked
 from tests.server.process import Process
 from tests.waiting import wait_until
 
@@ -119,7 +120,7 @@ def shown(watcher: Client, sql: str) -> list[dict[str, Any]]:
 def refused(server: Process) -> None:
     """A second server on the same folder does not start."""
     command = [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0"]
-    second = subprocess.run([*command, "--data", server.data], stderr=subprocess.PIPE, text=True)
+    second = forked.run([*command, "--data", server.data], stderr=subprocess.PIPE, text=True)
     assert second.returncode != 0 and "DS542" in second.stderr, second.stderr
 
 
@@ -128,7 +129,7 @@ class Child:
 
     def __init__(self, role: str, port: int) -> None:
         command = [sys.executable, "-m", __name__, role, str(port)]
-        self.process = subprocess.Popen(
+        self.process = forked.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.said: list[str] = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from dsms_client.sync import connect
+from tests import forked
 from tests.faults.sink_points import FORMS, WORDS, Row, readable
 from tests.server.process import Process
 from tests.waiting import wait_until
@@ -61,7 +62,7 @@ def _sink(port: int, path: Path, start: int, *more: str) -> subprocess.Popen[byt
     command = [sys.executable, "-m", "dsms_client", "subscribe", "q", "--port", str(port),
                "--from", str(start), "--output", str(path), "--format",
                path.suffix[1:], *more]  # a command  # fmt: skip
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    return forked.Popen(command, stderr=subprocess.DEVNULL)
 
 
 @contextmanager

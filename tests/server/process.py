@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 
+from tests import forked
 from tests.waiting import WAIT, reserved
 
 
@@ -45,7 +46,8 @@ class Process:
             self.data,
             *self._options,
         ]
-        self._process = subprocess.Popen(
+        begin = subprocess.Popen if self._before else forked.Popen
+        self._process = begin(
             [*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
@@ -95,7 +97,7 @@ class Terminal:
             "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",
         }
-        self.process = subprocess.Popen(
+        self.process = forked.Popen(
             [sys.executable, "-m", "dsms_client", "shell"],
             stdin=child,
             stdout=child,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from dsms.engine import Engine
 from dsms_client.sync import connect
 from dsms_server.audit.file import AuditFile
 from dsms_server.server import Server
+from tests import forked
 from tests.server.process import Process
 from tests.waiting import WAIT, wait_until
 
@@ -327,7 +327,7 @@ def test_where_it_is_not_the_server_goes_on_and_counts(serve, log: Path, monkeyp
 
 def test_a_file_that_cannot_be_written_is_said_at_the_start(tmp_path: Path, capfd):
     words = ["serve", "--no-warmup", "--port", "0", "--audit-log", str(tmp_path / "no" / "a")]
-    done = subprocess.run([sys.executable, "-m", "dsms_client", *words], capture_output=True)
+    done = forked.run([sys.executable, "-m", "dsms_client", *words], capture_output=True)
     assert done.returncode != 0
     assert b"DS640" in done.stderr and b"No such file" in done.stderr
 

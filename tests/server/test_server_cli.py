@@ -23,6 +23,7 @@ from dsms_client.commands import serve as serve_command
 from dsms_client.link import Link
 from dsms_server import config
 from dsms_server.serve import make_engine, run
+from tests import forked
 from tests.server.harness import Running
 from tests.waiting import WAIT, reserved
 
@@ -205,7 +206,7 @@ def test_subscribe_ends_with_its_reader(server):
     with server.peer() as peer:
         peer.ask("ingest", stream="s", rows=[[1, 0.5]])
     words = ["shell", "--port", str(server.port), "-c", "\\subscribe q 0"]
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-m", "dsms_client", *words], stdout=PIPE, stderr=PIPE, text=True
     ) as shell:
         assert shell.stdout.readline() == "+ 1970-01-01 00:00:00  1 | 0.5\n"

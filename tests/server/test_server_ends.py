@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from endings import ENDINGS
 
+from tests.effort import effort
+
 SCRIPT = Path(__file__).with_name("endings.py")
 MIB = 1 << 20
 LONG = {"port check", "tls port check"}
@@ -34,7 +36,7 @@ def run(certificate):
 
 
 def test_no_object_waits_for_the_collector(run):
-    count = 40
+    count = 40 if effort() else 12
     found = {
         name: (int(left), what)
         for name, left, what in (line.split("\t") for line in run("leftovers", count))

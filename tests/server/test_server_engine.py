@@ -15,6 +15,7 @@ from harness import Proxy
 
 from dsms.engine import Engine
 from dsms_client import QueryError, UsageError, connect
+from tests import forked
 from tests.waiting import WAIT
 
 DECLARE = """
@@ -169,7 +170,7 @@ def start(*options, said=None):
     """`dsms serve` in a process of its own: (process, port).  `said` takes the lines before the one
     that names it."""
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "dsms_client", "serve", "--no-warmup", "--port", "0", *options],
         stderr=subprocess.PIPE,
         text=True,

@@ -19,9 +19,16 @@ from dsms.settings import Settings
 from dsms_client.files.like import declared
 from dsms_client.shell.runner import Runner
 from dsms_client.sync import connect
+from tests import forked
 
 CSV = "k,at,v\n1,2020-01-01 00:00:00,0.5\n2,2020-01-01 00:00:10,1\n"
 STREAM = "CREATE STREAM s (\n    k INT,\n    at TIMESTAMP,\n    v FLOAT) TIMESTAMP BY at"
+
+
+@pytest.fixture(autouse=True)
+def forked_looks(monkeypatch):
+    """Processes that look at files begin where their imports are done."""
+    monkeypatch.setattr("dsms.file_folders.subprocess.Popen", forked.Popen)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import sys
 
 from dsms.engine import Engine
 from dsms_client.files import csvfile
+from tests import forked
 from tests.waiting import WAIT, wait_until
 
 
@@ -90,7 +91,7 @@ def test_an_interrupted_load_says_what_was_taken(server, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("k,v\n1,1\n2,2\n")
     words = [sys.executable, "-m", "dsms_client", "load", str(path), "--stream", "s", "--follow"]
-    with subprocess.Popen(
+    with forked.Popen(
         [*words, "--port", str(server.port)], stderr=subprocess.PIPE, text=True, env=os.environ
     ) as load:
         try:

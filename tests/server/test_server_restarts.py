@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from subprocess import PIPE
 
@@ -16,6 +15,7 @@ from process import Process, Terminal
 
 from dsms_client import connect
 from dsms_client.line import Line
+from tests import forked
 from tests.effort import SLOW
 
 DECLARED = """CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 DAY WITH (durability = sync);
@@ -134,7 +134,7 @@ def test_lines_of_a_subscription_have_no_gap_and_none_twice(process):
         "--format",
         "csv",
     ]
-    with subprocess.Popen(
+    with forked.Popen(
         [*words, "-c", "\\subscribe q 0"], stdout=PIPE, stderr=PIPE, text=True
     ) as shell:
         lines = iter(shell.stdout.readline, "")
@@ -178,7 +178,7 @@ def test_files_are_loaded_once_over_a_server_that_dies(process, tmp_path, comman
         "--port",
         str(process.port),
     ]
-    with subprocess.Popen(words, stderr=PIPE, text=True) as load:
+    with forked.Popen(words, stderr=PIPE, text=True) as load:
         for _ in range(2):
             with connect(port=process.port) as client:
                 before = accepted(client)

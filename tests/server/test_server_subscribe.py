@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from subprocess import PIPE
 
@@ -15,6 +14,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms_client.sync import connect
+from tests import forked
 from tests.server.harness import Running
 from tests.server.process import Process
 from tests.waiting import WAIT
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said(dsms, tmp_path):
 
 
 def command(port, *words):
-    return subprocess.Popen(
+    return forked.Popen(
         [sys.executable, "-m", "dsms_client", "subscribe", "q", "--port", str(port), *words],
         stdout=PIPE,
         stderr=PIPE,

@@ -9,8 +9,9 @@ import pytest
 
 import dsms
 from dsms_client.protocol import pack
+from tests.effort import effort
 
-COUNT = 200
+COUNT = 200 if effort() else 80
 SQL = "SELECT repeat('x', 1000000) AS x"  # a megabyte
 
 
