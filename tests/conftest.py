@@ -117,6 +117,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one process holds the session
+        if getattr(config.option, "loadgroup", False) and item.get_closest_marker("xdist_group"):
+            _grouped(item)
         for mark, reason in left.items():
             if item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _grouped(item: pytest.Item) -> None:
+    """Name its group in its id, by which the tests are handed out.  xdist 3.8 does so by an
+    attribute that pytest 9.2 has no more: each process had a session of Spark."""
+    marks = item.iter_markers("xdist_group")
+    name = f"{item.nodeid}@{'_'.join(sorted({mark.args[0] for mark in marks}))}"
+    if hasattr(item, "_id"):
+        item._id = type(item._id).parse(name)
