@@ -70,8 +70,18 @@ def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
             cases[parent, item.originalname].append(item)
     for some in cases.values():
         every = max(mark.args[0] for mark in some[0].iter_markers("thinned"))
-        shown = kept([item.callspec.indices for item in some], every)
+        shown = kept(positions([item.callspec._idlist for item in some]), every)
         yield from (item for item, stays in zip(some, shown, strict=True) if not stays)
+
+
+def positions(names: Iterable[Sequence[str]]) -> list[dict[str, int]]:
+    """Where the parameters of cases stand among their values, of the names of these.  (pytest says
+    so, too, in `callspec.indices`, but from 9.2 on it counts cases there.)"""
+    met: dict[int, dict[str, int]] = defaultdict(dict)
+    return [
+        {str(at): met[at].setdefault(name, len(met[at])) for at, name in enumerate(case)}
+        for case in names
+    ]
 
 
 def kept(places: Sequence[Mapping[str, int]], every: int = 1) -> list[bool]:

@@ -135,7 +135,7 @@ def test_routes_and_indices_follow_the_data() -> None:
     op = operator(engine, "q")
     op.tuner.period = 2000
     op.tuner.ends = [2000] * 4
-    fed(engine, 45, 40, (4, 16, 40))
+    fed(engine, 45 if effort() else 30, 40, (4, 16, 40))
     assert engine.next_seq("q") == engine.next_seq("tree") > 0
     assert sum(op.tuner.changes) > 0
     assert len({config for stem in op.stems for config, _ in stem.index.configs()}) > 1

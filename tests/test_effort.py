@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.effort import examples, kept
+from tests.effort import effort, examples, kept, positions, thinned
 
 
 def places(*sizes: int) -> list[Mapping[str, int]]:
@@ -38,8 +38,35 @@ def test_of_very_many_each_nth_is_shown() -> None:
     assert sum(kept(places(9), 1000)) == 1
 
 
+def test_positions_of_parameters_are_told_by_their_names() -> None:
+    assert positions([("a", "x"), ("a", "y"), ("b", "y")]) == [
+        {"0": 0, "1": 0},
+        {"0": 0, "1": 1},
+        {"0": 1, "1": 1},
+    ]
+
+
+@thinned()
+@pytest.mark.parametrize("few", range(2))
+@pytest.mark.parametrize("many", range(4))
+def test_a_product(few: int, many: int) -> None:
+    assert effort() or few == many % 2
+
+
+def test_of_a_product_some_are_left_out_by_this_pytest(request: pytest.FixtureRequest) -> None:
+    there = [i for i in request.session.items if getattr(i, "originalname", "") == "test_a_product"]
+    shown = [item for item in there if not item.get_closest_marker("slow")]
+    assert len(shown) == (len(there) if effort() else min(4, len(there)))
+
+
+@pytest.mark.xdist_group("spark")
+def test_who_needs_one_process_names_it(request: pytest.FixtureRequest) -> None:
+    grouped = getattr(request.config.option, "loadgroup", False)
+    assert request.node.nodeid.endswith("@spark") == bool(grouped)
+
+
 @pytest.mark.parametrize(("all_", "few"), [(1, 1), (6, 2), (60, 2), (90, 3), (300, 10)])
 def test_random_examples(all_: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for effort, count in (("0", few), ("1", all_), ("20", 20 * all_)):
-        monkeypatch.setenv("DSMS_TEST_EFFORT", effort)
+    for said, count in (("0", few), ("1", all_), ("20", 20 * all_)):
+        monkeypatch.setenv("DSMS_TEST_EFFORT", said)
         assert examples(all_) == count
