@@ -58,7 +58,7 @@ def _in_parts(
     """The answers at `cell`, probed and computed for some groups after the others."""
     (low, high), groups = asked, column.synopsis.groups
     span, code = np.divmod(cell, groups)
-    width = max(1, PIECE // len(low))
+    width = max(1, PIECE // 2 // len(low))
     order = np.argsort(code // width, kind="stable")
     edges = np.arange(0, groups + width, width)
     cuts = np.searchsorted((code // width)[order], np.arange(len(edges)))

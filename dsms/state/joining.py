@@ -8,7 +8,7 @@ it is given.  What has been handed out stays as it is: only what lies behind it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,13 @@ from dsms.state.probing import is_text
 
 LONG = 1 << 13  # rows that wait until they are joined to the others
 MUCH = 8 * LONG  # rows that are joined before they are asked for
-LEAST = 2 * MUCH  # rows that arrays have room for at first
+LEAST = 1 << 21  # rows that arrays have room for at first: memory comes with what is written
 SHORT = 1 << 12  # rows of a batch that is worth a call of its own
 MANY = 256  # batches that are put together, however short they are
 MOST = 1 << 24  # rows that there is room for at first, at most
 MOVED = 4  # places that move for each that comes
+OCTETS = 8  # of a text, on average, that there is room for at first
+WIDEST = 2  # times eight bytes that a value of any type takes at most, at first
 DECIMAL = np.dtype([("low", np.int64), ("high", np.int64)])
 
 
@@ -74,10 +76,25 @@ def _more(room: int) -> int:
     return room + room // 2
 
 
+Take = Callable[[int, Any], np.ndarray]
+
+
+def _carving(size: int) -> Take:
+    """Gives arrays out of so many bytes: the system is asked once."""
+    place, used = np.frombuffer(pa.allocate_buffer(size), np.uint8), [0]
+
+    def take(room: int, dtype: Any) -> np.ndarray:
+        start, end = used[0], used[0] + room * np.dtype(dtype).itemsize
+        used[0] = -(-end // 64) * 64
+        return place[start:end].view(dtype)
+
+    return take
+
+
 class Values:
     """The values of a column, whose type has a fixed width or is of texts, or NULL."""
 
-    def __init__(self, type_: pa.DataType, room: int) -> None:
+    def __init__(self, type_: pa.DataType, room: int, take: Take) -> None:
         self.type, self.n = type_, 0
         self.valid: Column | None = None  # bool; None: nothing is NULL
         self.places: Column | None = None  # words, or where texts end
@@ -89,7 +106,7 @@ class Values:
             )
             self.places.add(np.zeros(1, np.int32))
         elif not pa.types.is_null(type_):
-            self.places = Column(np.empty(room, _dtype(type_)))
+            self.places = Column(take(room, _dtype(type_)))
 
     def add(self, values: pa.Array) -> None:
         """Behind the others.  Raises OverflowError if texts are longer than a column holds."""
@@ -231,12 +248,13 @@ class Joining:
     def over(self, rows: int) -> None:
         """`forget`; there were so many rows, and there may be as many again."""
         self.forget()
-        self.room = min(max(LEAST, rows + rows // 4), MOST)
+        self.room = max(LEAST, min(rows + rows // 4, MOST))
 
     def _begin(self, first: Batch) -> None:
         self.first, self.done, room = first, 0, max(self.room, _more(len(first)))
-        self.stamps = [Column(np.empty(room, np.int64)) for _ in range(1 + len(first.ids))]
-        self.columns = [Values(c.type, room) for c in first.cols]
+        take = _carving((1 + len(first.ids) + sum(WIDEST for _ in first.cols)) * 8 * (room + 64))
+        self.stamps = [Column(take(room, np.int64)) for _ in range(1 + len(first.ids))]
+        self.columns = [Values(c.type, room, take) for c in first.cols]
 
     def _add(self, rows: Batch) -> None:
         for values, column in zip(rows.cols, self.columns, strict=True):
