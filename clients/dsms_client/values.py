@@ -1,12 +1,11 @@
 """Values that msgpack has no form for, as its extension types: what they are is not lost on the way
 to intake.
 
-    1  an instant: int64 microseconds since the epoch, UTC       4  an integer of more than 64 bits,
-       signed
-    2  a length: int64 microseconds                              5  a value that no column takes:
-       the name
-    3  a decimal: its text                                          of its class, a NUL, how it is
-       shown
+    1  an instant: int64 microseconds since the epoch, UTC; of one that no column takes more bytes
+    2  a length: int64 microseconds
+    3  a decimal: its text
+    4  an integer of more than 64 bits, signed
+    5  a value that no column takes: the name of its class, a NUL, how it is shown
 
 In `rows` and `columns` of `ingest` only.  All numbers are big-endian.
 """
@@ -23,6 +22,7 @@ from dsms.forms.scalars import Instant, Length, Other, as_builtin, kind_name, sh
 INSTANT, LENGTH, DECIMAL, INTEGER, OTHER = 1, 2, 3, 4, 5
 MAX_BYTES = 128  # of an integer: FLOAT reaches as far
 _INT64 = 1 << 63
+_FAREST = 24  # bytes of an instant: the furthest of NumPy's lies within these
 _TEXT = 200  # characters of a decimal
 
 
@@ -30,7 +30,7 @@ def to_wire(value: Any) -> Any:
     """What stands for a value that msgpack doesn't know (the packer's `default`)."""
     value = as_builtin(value)
     if isinstance(value, Instant):
-        return msgpack.ExtType(INSTANT, value.us.to_bytes(8, "big", signed=True))
+        return msgpack.ExtType(INSTANT, _bytes(value.us))
     if isinstance(value, Length) and -_INT64 <= value.us < _INT64:
         return msgpack.ExtType(LENGTH, value.us.to_bytes(8, "big", signed=True))
     if isinstance(value, Decimal) and len(str(value)) <= _TEXT:
@@ -77,8 +77,10 @@ def _row(row: Any) -> Any:
 def from_wire(code: int, data: bytes) -> Any:
     """The value of an extension type (the unpacker's `ext_hook`).  Raises ValueError for what none
     has."""
-    if code in (INSTANT, LENGTH) and len(data) == 8:
-        return (Instant if code == INSTANT else Length)(int.from_bytes(data, "big", signed=True))
+    if code == INSTANT and 8 <= len(data) <= _FAREST:
+        return Instant(int.from_bytes(data, "big", signed=True))
+    if code == LENGTH and len(data) == 8:
+        return Length(int.from_bytes(data, "big", signed=True))
     if code == DECIMAL and 0 < len(data) <= _TEXT:
         try:
             return Decimal(data.decode())
@@ -90,6 +92,12 @@ def from_wire(code: int, data: bytes) -> Any:
         kind, _, text = data.decode().partition("\0")
         return Other(kind, text)
     raise ValueError(f"msgpack extension type {code} of {len(data)} bytes has no meaning here")
+
+
+def _bytes(micros: int) -> bytes:
+    """Those of an instant: 8, or more for one so far away that no column takes it."""
+    size = max(8, micros.bit_length() // 8 + 1)
+    return micros.to_bytes(size, "big", signed=True)
 
 
 def _integer(value: int) -> Any:

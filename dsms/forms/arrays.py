@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from dsms.forms.scalars import MICROS, Instant, Length
+from dsms.forms.scalars import FAR, MICROS, Instant, Length, as_builtin
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray | list[Any]"
 PROBLEMS = (pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError)
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _ALIKE = frozenset({bool, int, float, str, bytes, Decimal, dt.datetime, dt.date, dt.timedelta})
-_FAR = 2**62
+_MONTHS = {"Y": 366 * MICROS["D"], "M": 31 * MICROS["D"]}  # at most, in microseconds
 _NO_LENGTH = "years and months have no one length: use days, or seconds"
 _UNREADABLE = {  # units of lengths that are none
     "Y": _NO_LENGTH,
@@ -97,7 +97,7 @@ def listed(values: list[Any]) -> Values:
 def _alike(values: Sequence[Any], kind: type) -> pa.Array | None:
     if kind in _ALIKE:
         return pa.array(values)
-    if kind is Instant or kind is Length:
+    if kind is Instant or kind is Length:  # as far as 64 bits hold them
         to = pa.timestamp("us") if kind is Instant else pa.duration("us")
         return pa.array([None if v is None else v.us for v in values], pa.int64()).cast(to)
     if (
@@ -111,8 +111,8 @@ def _alike(values: Sequence[Any], kind: type) -> pa.Array | None:
     return None
 
 
-def _times(array: np.ndarray) -> pa.Array:
-    """datetime64 or timedelta64 of any unit."""
+def _times(array: np.ndarray) -> Values:
+    """datetime64 or timedelta64 of any unit; instants one by one where one is very far away."""
     unit, count = np.datetime_data(array.dtype)
     if unit in _ARROW_UNITS and count == 1:
         return pa.array(array)
@@ -122,9 +122,12 @@ def _times(array: np.ndarray) -> pa.Array:
             return pa.nulls(len(array), pa.duration("us"))
         raise Unreadable(f"an array of {array.dtype}", _UNREADABLE[unit])
     array = np.ma.getdata(array)
+    ticks = np.where(missing, 0, array.astype(np.int64))
+    if array.dtype.kind == "M" and _far(ticks, unit, count):
+        return [None if no else as_builtin(v) for no, v in zip(missing, array, strict=True)]
     if unit in ("Y", "M"):
         array, unit, count = array.astype("datetime64[D]"), "D", 1
-    ticks = np.where(missing, 0, array.astype(np.int64))
+        ticks = np.where(missing, 0, array.astype(np.int64))
     if array.dtype.kind == "m":
         micros = _lengths(ticks, unit, count)
     else:
@@ -144,11 +147,19 @@ def _lengths(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:
     return ticks * factor
 
 
+def _far(ticks: np.ndarray, unit: str, count: int) -> bool:
+    """Whether some are further from 1970 than their microseconds may be, which lie within 64
+    bits."""
+    size = _MONTHS.get(unit) or MICROS.get(unit)
+    if size is None or not len(ticks):
+        return False
+    return max(int(ticks.max()), -int(ticks.min())) > FAR // (size * count)
+
+
 def _micros(ticks: np.ndarray, unit: str, count: int) -> np.ndarray:
-    """Whole microseconds, rounded down; ±2^62 for what is further away."""
+    """Whole microseconds, rounded down, of what is not `_far`."""
     size, parts = np.timedelta64(count, unit), np.timedelta64(1, "us")  # type: ignore[call-overload]
     if unit in ("ns", "ps", "fs", "as"):
         per = int(parts / np.timedelta64(1, unit))  # type: ignore[call-overload]
         return np.array([int(t) * count // per for t in ticks], np.int64)
-    factor = int(size / parts)
-    return np.clip(ticks, -(_FAR // factor), _FAR // factor) * factor
+    return ticks * int(size / parts)

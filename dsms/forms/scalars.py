@@ -23,6 +23,7 @@ from typing import Any
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FAR = 2**62  # µs: outside the years 0001-9999 in both directions
+_DAY = 86_400_000_000  # µs
 _MICRO = dt.timedelta(microseconds=1)
 MICROS = {  # NumPy's units of one length, in microseconds
     "us": 1,
@@ -38,9 +39,14 @@ _PARTS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}  # of them in a m
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """Microseconds since the epoch; ±FAR for what lies further away."""
+    """Microseconds since the epoch, as many as there are (perhaps more than 64 bits hold)."""
 
     us: int
+
+    @property
+    def near(self) -> int:
+        """As much in 64 bits; ±FAR for what lies further away."""
+        return max(-FAR, min(FAR, self.us))
 
     def __repr__(self) -> str:
         try:
@@ -147,6 +153,10 @@ def _from_arrow(value: Any) -> Any:
     import numpy as np
     import pyarrow.types as kinds
 
+    if hasattr(value, "value") and hasattr(value.value, "is_valid"):  # of a dictionary, or its like
+        return _from_arrow(value.value)
+    if kinds.is_date(value.type):  # one that Python's own has no year for, too
+        return Instant(value.value * (_DAY if kinds.is_date32(value.type) else 1000))
     if kinds.is_timestamp(value.type) or kinds.is_duration(value.type):
         form = np.datetime64 if kinds.is_timestamp(value.type) else np.timedelta64
         return _from_numpy_time(form(value.value, value.type.unit), np)
@@ -181,13 +191,22 @@ def _from_numpy_time(value: Any, np: Any) -> Any:
         return None
     length = isinstance(value, np.timedelta64)
     unit, count = np.datetime_data(value.dtype)
-    if not length and unit in ("Y", "M"):
-        value, unit, count = value.astype("datetime64[D]"), "D", 1
     ticks = int(value.astype(np.int64)) * count
+    if not length and unit in ("Y", "M"):
+        ticks, unit = _first_day(ticks * 12 if unit == "Y" else ticks), "D"
     if unit in MICROS:
         micros = ticks * MICROS[unit]
     elif unit in _PARTS:
         micros = ticks // _PARTS[unit]
     else:
         return _other(value)  # years and months have no one length, and a bare count has no unit
-    return Length(micros) if length else Instant(max(-FAR, min(FAR, micros)))
+    return Length(micros) if length else Instant(micros)
+
+
+def _first_day(months: int) -> int:
+    """Days from 1970-01-01 to the first day of that month after January 1970, however far: where
+    NumPy's own count goes beyond 64 bits it begins anew."""
+    centuries, month = divmod(months, 4800)  # of 400 years, of 146,097 days each
+    return (
+        centuries * 146_097 + dt.date(1970 + month // 12, month % 12 + 1, 1).toordinal() - 719_163
+    )

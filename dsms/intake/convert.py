@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from dsms.errors import UsageError
 from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
-from dsms.forms.scalars import a, as_builtin, kind_name, shown
+from dsms.forms.scalars import Instant, a, as_builtin, kind_name, shown
 from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
 from dsms.intake.defaults import default_values, extended, filled, least, needed
 from dsms.intake.keys import Keys
@@ -83,17 +83,18 @@ def to_batch(
     if is_rows(data):
         return _from_rows(data, schema, name, computed)
     columns, rows = named(data, name)
-    arrays = _align(columns, rows, schema, name, computed)
-    return checked(arrays, rows, None, [], schema)
+    found = _found(columns, schema, name, computed)
+    arrays = _align(found, rows, schema, name)
+    return checked(arrays, rows, None, [], schema, found)
 
 
 # -- forms with names ------------------------------------------------------------------------------
 
 
-def _align(
-    columns: Named, rows: int, schema: Schema, name: str, computed: Sequence[str]
-) -> list[pa.Array]:
-    """The columns in schema order with physical types."""
+def _found(
+    columns: Named, schema: Schema, name: str, computed: Sequence[str]
+) -> list[Values | None]:
+    """The columns in schema order, as they came; None: it did not."""
     found: list[Any] = [None] * len(schema)
     keys = Keys([f.name for f in schema], name, computed)
     for key, column in columns:
@@ -110,6 +111,11 @@ def _align(
         raise UsageError(
             "DS502", f"{name} needs a value for NOT NULL column {listed}; columns given: {given}"
         )
+    return found
+
+
+def _align(found: Sequence[Values | None], rows: int, schema: Schema, name: str) -> list[pa.Array]:
+    """They with physical types."""
     return [
         filled(f, rows) if c is None else _column(c, f, name)
         for f, c in zip(schema, found, strict=True)
@@ -271,7 +277,8 @@ def _from_columns(
         refusals.append(_refusal("wrong value", {int(positions[i]): why for i, why in bad.items()}))
         good = np.setdiff1d(np.arange(len(positions)), list(bad))
         arrays, kept = [a.take(pa.array(good)) for a in arrays], positions[good]
-    return checked(arrays, sent, kept, refusals, schema)
+        columns = [[values[i] for i in good] for values in columns]
+    return checked(arrays, sent, kept, refusals, schema, columns)
 
 
 def _one_by_one(values: Sequence[Any], field: Field, bad: dict[int, str]) -> pa.Array:
@@ -299,17 +306,21 @@ def checked(
     kept: np.ndarray | None,
     refusals: list[Refusal],
     schema: Schema,
+    given: Sequence[Sequence[Any] | pa.Array | None] | None = None,
 ) -> Converted:
     """Without rows that have NULL in a NOT NULL column or an instant outside the years that can be
-    printed."""
+    printed.  `given`: the columns as they came, of which messages show a value."""
     bad: np.ndarray | None = None
-    for column, array in zip(schema, arrays, strict=True):
+    came = given or [None] * len(schema)
+    for column, array, values in zip(schema, arrays, came, strict=True):
         for reason, mask in _bad_rows(array, column):
             wrong = mask if bad is None else mask & ~bad
             at = np.flatnonzero(wrong)
             if len(at):
                 places = at if kept is None else kept[at]
-                detail = f"column {column.name}: {_bad_value(array[int(at[0])])}"
+                first = int(at[0])
+                shown_as = array if values is None else values
+                detail = f"column {column.name}: {_bad_value(array[first], shown_as[first])}"
                 refusals.append(Refusal(reason, len(at), int(places[0]), detail, places))
                 bad = wrong if bad is None else bad | wrong
     if bad is None:
@@ -323,13 +334,17 @@ def checked(
     )
 
 
-def _bad_value(value: pa.Scalar) -> str:
+def _bad_value(value: pa.Scalar, given: Any) -> str:
+    """What is wrong about it, as it was given."""
     if not value.is_valid:
         return "NULL"
-    nanos = (
-        " (is it in nanoseconds?)" if MIN_INSTANT <= value.as_py() // 1000 <= MAX_INSTANT else ""
-    )
-    return f"{value.as_py()} µs since 1970{nanos}"
+    try:
+        found = as_builtin(given)
+    except (ValueError, OverflowError):  # Arrow knows no other form of it
+        found = None
+    micros = found.us if isinstance(found, Instant) else value.as_py()
+    counted = -(2**63) <= micros < 2**63 and MIN_INSTANT <= micros // 1000 <= MAX_INSTANT
+    return f"{micros} µs since 1970{' (is it in nanoseconds?)' if counted else ''}"
 
 
 def _bad_rows(array: pa.Array, field: Field) -> Iterator[tuple[str, np.ndarray]]:

@@ -160,7 +160,7 @@ def _timestamp(value: Any, type_: Type) -> int:
         return found
     if _was_text(value):
         raise _wrong(value, type_, f": {why_not(_NO_UNICODE)}")
-    return _count(value.us if isinstance(value, Instant) else value, type_)
+    return _count(value.near if isinstance(value, Instant) else value, type_)
 
 
 def _interval(value: Any, type_: Type) -> int:
