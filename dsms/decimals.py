@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NARROW, WIDE = 38, 76  # digits of decimal128 and decimal256
+_WIDTHS = {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}
+_DIGITS = {32: 9, 64: 18, 128: NARROW, 256: WIDE}  # of so many bits
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -57,6 +59,22 @@ def _exact(text: str, to: pa.DataType) -> Decimal:
         if found != number:
             raise pa.ArrowInvalid(f"'{text[:40]}' has more digits than {to}")
     return found
+
+
+def whole(values: pa.Array) -> pa.Array:
+    """DECIMALs of a negative scale, from -38 on, as decimal128(38,0).  Raises pa.ArrowInvalid if
+    one is too large for that."""
+    zeros, bits = -values.type.scale, values.type.bit_width
+    counts = values.view(_WIDTHS[bits](_DIGITS[bits], 0))
+    if bits < 128:  # of which Arrow tells no extremes
+        counts = counts.cast(pa.decimal128(NARROW, 0))
+    most = Decimal(10) ** (NARROW - zeros)  # what a count may not reach
+    low, high = (found.as_py() for found in pc.min_max(counts).values())
+    if low is not None and (low <= -most or high >= most):
+        raise pa.ArrowInvalid(f"a number is too large for DECIMAL({NARROW},0)")
+    few = max(1, NARROW - zeros)
+    scaled = counts.cast(pa.decimal128(few, 0)).view(pa.decimal128(few, -zeros))
+    return scaled.cast(pa.decimal128(NARROW, 0))
 
 
 def resized(values: pa.Array, to: pa.DataType) -> pa.Array:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dsms.decimals import decimals, resized
+from dsms.decimals import decimals, resized, whole
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms_client.files.open import read
@@ -118,3 +118,55 @@ def test_instants_of_many_digits_are_too_far(tmp_path: Path) -> None:
         _, pieces = read(FileSource(str(path)), [("t", "TIMESTAMP")], {}, Options(unit="ms"), 100)
         (reject,) = [reject for piece in pieces for reject in piece.rejects]
         assert "too far away" in reject.reason
+
+
+WIDTHS = {9: pa.decimal32, 18: pa.decimal64, 38: pa.decimal128, 76: pa.decimal256}
+
+
+def _hundreds(rng: random.Random) -> tuple[pa.Array, list[Decimal | None]]:
+    """Counts of 10^k in an array of any width, and what they are; some of a slice."""
+    digits = rng.choice(list(WIDTHS))
+    precision, zeros = rng.randint(1, digits), rng.randint(1, 38)
+    counts = [
+        rng.choice((0, 1, -1, rng.randint(-(10 ** rng.randint(1, precision)) + 1, 0)))
+        for _ in range(3)
+    ]
+    array = pa.array([Decimal(c) for c in counts] + [None], WIDTHS[digits](precision, 0))
+    array = array.view(WIDTHS[digits](precision, -zeros))
+    found = [Decimal(c).scaleb(zeros) for c in counts] + [None]
+    return (array.slice(1), found[1:]) if rng.random() < 0.3 else (array, found)
+
+
+def test_decimals_of_a_negative_scale_are_whole_numbers() -> None:
+    rng = random.Random(7)
+    with localcontext() as context:
+        context.prec = 200
+        for _ in range(2000):
+            array, found = _hundreds(rng)
+            if all(v is None or abs(v) < 10**38 for v in found):
+                assert whole(array).to_pylist() == found
+            else:
+                with pytest.raises(pa.ArrowInvalid, match="too large"):
+                    whole(array)
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(10,2)", "DECIMAL(5,0)", "INT"])
+def test_they_are_taken_where_they_fit(type_: str) -> None:
+    column = pa.array([Decimal("1E+2"), None, Decimal("-12E+3")], pa.decimal128(5, -2))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), column)
+    forms = [pa.table({"c": one}) for one in (column, column.dictionary_encode(), runs)]
+    forms += [[[value] for value in column], {"c": column}, {"c": column.to_pylist()}]
+    for data in forms:
+        engine = Engine()
+        engine.execute(f"CREATE TABLE t (c {type_})")
+        engine.ingest("t", data)
+        rows = engine.execute("SELECT c FROM t")[-1].data.column(0).to_pylist()  # type: ignore[union-attr]
+        assert rows == [100, None, -12000]
+    large = pa.array([Decimal("1E+5")], pa.decimal128(5, -2))
+    engine = Engine()
+    engine.execute("CREATE STREAM s (c DECIMAL(5,0))")
+    engine.advance(0)
+    with pytest.raises(DsmsError, match=r"DS503.*1.*E\+5.*more than 5 digits"):
+        engine.ingest("s", {"c": large})
+    with pytest.raises(DsmsError, match=r"DS503: column 'c'.*ends with 39 zeros"):
+        engine.ingest("s", {"c": large.view(pa.decimal128(5, -39))})

@@ -65,7 +65,7 @@ def with_numbers(data: bytes, was: tuple[int, ...], now: tuple[int, ...]) -> byt
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(21, 3), pa.decimal256(21, 3)])
-@pytest.mark.parametrize("scale", [16777218, -1, -77, 77, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("scale", [16777218, -39, -77, 77, 2**31 - 1, -(2**31)])
 def test_a_decimal_of_an_impossible_scale(kind: pa.DataType, scale: int) -> None:
     data = stream_bytes(pa.table({"d": pa.array([1, 2], kind)}))
     assert frame_code(data, "d DECIMAL(10,2)") is None
@@ -89,14 +89,14 @@ def _scale_of(data: bytes) -> int | None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.decimal256(20, 16777218), pa.decimal128(20, -30), pa.decimal128(5, 39)]
+    "kind", [pa.decimal256(20, 16777218), pa.decimal128(20, -39), pa.decimal128(5, 39)]
 )
 def test_in_process_too(kind: pa.DataType) -> None:
     engine = Engine()
     engine.execute("CREATE STREAM f (d DECIMAL(10,2))")
     engine.advance(1)
     for rows in (pa.table({"d": pa.nulls(3, kind)}), {"d": pa.nulls(3, kind)}):
-        with pytest.raises(DsmsError, match=r"DS503.*column 'd'.*no decimal has"):
+        with pytest.raises(DsmsError, match=r"DS503.*column 'd'.*(no decimal has|39 zeros)"):
             engine.ingest("f", rows)
 
 

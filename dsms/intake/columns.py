@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from dsms.decimals import decimals, resized
+from dsms.decimals import decimals, resized, whole
 from dsms.forms.encodings import without_runs
 from dsms.forms.frames import without_extension
 from dsms.instants import instants
@@ -143,10 +143,16 @@ def _plain(array: pa.Array) -> pa.Array:
     know too little."""
     array = without_extension(array)
     if kinds.is_dictionary(array.type):
-        return without_views(array.dictionary).take(array.indices)
+        return _whole_decimals(array.dictionary).take(array.indices)
     if kinds.is_run_end_encoded(array.type):
-        return without_runs(array)
-    return without_views(array)
+        array = without_runs(array)
+    return _whole_decimals(array)
+
+
+def _whole_decimals(array: pa.Array) -> pa.Array:
+    """Of a negative scale those of none, as Arrow's casts count no digits of others."""
+    array = without_views(array)
+    return whole(array) if kinds.is_decimal(array.type) and array.type.scale < 0 else array
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:

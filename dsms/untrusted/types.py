@@ -15,6 +15,7 @@ from dsms.errors import UsageError
 MAX_COLUMNS = 1 << 14
 MAX_WIDTH = 1 << 20  # bytes of a fixed-size value
 _DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # of a decimal of that many bits
+_ZEROS = 38  # as many digits as a DECIMAL has
 _FLAT = (
     kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_timestamp,
     kinds.is_date,
@@ -55,11 +56,11 @@ def why_not(type_: pa.DataType) -> str | None:
 
 def _flat(type_: pa.DataType) -> str | None:
     if kinds.is_decimal(type_):
-        digits = _DIGITS[type_.bit_width]
-        if not (1 <= type_.precision <= digits and 0 <= type_.scale <= digits):
-            return (
-                f"no decimal has {type_.precision} digits, {type_.scale} of them behind the point"
-            )
+        digits, scale = _DIGITS[type_.bit_width], type_.scale
+        if not 1 <= type_.precision <= digits or scale > digits:
+            return f"no decimal has {type_.precision} digits, {scale} of them behind the point"
+        if scale < -_ZEROS:  # the others are made whole before a cast sees them
+            return f"a decimal that ends with {-scale} zeros is none of at most {_ZEROS} digits"
         return None
     if kinds.is_fixed_size_binary(type_):
         return (
