@@ -23,6 +23,7 @@ EDGES = tuple(combinations(range(4), 2))  # a clique: each stream has an attribu
 MS = 1000
 EVERY, FAR = 20, 1 << 40
 Prepare = Callable[[AdaptiveJoinOp], None]
+Each = Callable[[Any, int], object]  # of the engine, before rows of that number come
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,13 @@ class Clique:
         return Job(self.name, self.streams(), where, self.window * MS)
 
 
-def run(job: Job, option: str, frame: int, known: int, prepare: Prepare = lambda op: None) -> Ran:
+def run(
+    job: Job, option: str, frame: int, known: int, prepare: Prepare = lambda op: None,
+    each: Each = lambda engine, row: None,
+) -> Ran:  # with what is usual  # fmt: skip
     """All rows in an engine, so many of each stream in a frame; the query is registered after
     `known` frames, so that the planner has statistics of them.  prepare: of the adaptive
-    operator, if there is one."""
+    operator, if there is one; each: what is done before each frame, whose time does not count."""
     engine, cpu, state = dsms.Engine(), 0.0, 0
     for name, table in job.streams.items():
         columns = ", ".join(f"{c} INT" for c in table.column_names if c != "t")
@@ -117,6 +121,8 @@ def run(job: Job, option: str, frame: int, known: int, prepare: Prepare = lambda
                 for stage in _pipeline(engine).stages:
                     if isinstance(stage.operator, AdaptiveJoinOp):
                         prepare(stage.operator)
+            if number >= known:
+                each(engine, frame * number)
             cost = took(lambda n=number: step(n))  # type: ignore[misc]
             if number >= known:
                 cpu += cost.cpu
