@@ -114,6 +114,8 @@ CODES: dict[str, str] = {
     "DS351": "a parameter of a query ON LOOKUP whose type nothing tells",
     "DS352": "LOOKUP with more or fewer values than the query has parameters",
     "DS353": "a value of LOOKUP that is none of its parameter's type, or no constant",
+    "DS354": "a list of lists",
+    "DS355": "lists in an order: they are equal or not, and none is before another",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",

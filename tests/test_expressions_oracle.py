@@ -3,6 +3,7 @@ the oracle."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from decimal import Decimal
@@ -29,14 +30,19 @@ from dsms.sql.types import (
     Kind,
     Type,
     decimal,
+    item_of,
+    list_of,
 )
 from tests.effort import examples
+from tests.oracle.lists import packed
 from tests.oracle.scalar import evaluate
 from tests.scalars import DEC, WIDE, every_way, same
 
 QUICK = settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 LOW, HIGH = -(2**63), 2**63 - 1
-TYPES = (BOOL, INT, FLOAT, DEC, WIDE, STRING, BYTES, TIMESTAMP, INTERVAL)
+PLAIN = (BOOL, INT, FLOAT, DEC, WIDE, STRING, BYTES, TIMESTAMP, INTERVAL)
+LISTS = tuple(map(list_of, PLAIN))
+TYPES = (*PLAIN, *LISTS)
 CLOSE = {
     "sqrt",
     "exp",
@@ -125,7 +131,10 @@ def values(type_: Type) -> st.SearchStrategy[object]:
         Kind.TIMESTAMP: INSTANTS,
         Kind.INTERVAL: INTS,
     }
-    chosen = _decimals(type_) if type_.kind is Kind.DECIMAL else known[type_.kind]
+    if type_.kind is Kind.LIST:
+        chosen = st.lists(values(item_of(type_)), max_size=4).map(lambda v: packed(v, type_))
+    else:
+        chosen = _decimals(type_) if type_.kind is Kind.DECIMAL else known[type_.kind]
     return st.one_of(st.none(), chosen, chosen, chosen)
 
 
@@ -145,7 +154,9 @@ def signatures(name: str) -> list[tuple[Type, ...]]:
 
 
 def _type_lists() -> list[tuple[Type, ...]]:
-    return [types for n in range(4) for types in product(TYPES, repeat=n)]
+    plain = [types for n in range(4) for types in product(PLAIN, repeat=n)]
+    mixed = [types for n in (1, 2) for types in product(TYPES, repeat=n) if {*types} & {*LISTS}]
+    return plain + mixed
 
 
 def _arguments(draw: st.DrawFn, spec: Function, types: Sequence[Type]) -> list[Expr]:
@@ -210,7 +221,7 @@ def test_every_function(name: str, data: st.DataObject) -> None:
 
 # --- casts
 
-TARGETS = (BOOL, INT, FLOAT, DEC, WIDE, decimal(3, 3), STRING, BYTES, TIMESTAMP, INTERVAL)
+TARGETS = (BOOL, INT, FLOAT, DEC, WIDE, decimal(3, 3), STRING, BYTES, TIMESTAMP, INTERVAL, *LISTS)
 SPELLED = """
 1|-5|+7|1.5|-0.005|.5|5.|1e3|1E-2|1e400|nan|-Inf|infinity|0x10|1_0|٣|true|YES|off|T|0|9223372036854775807
 9223372036854775808|00000000000000000000012|-9223372036854775808|99999999.995|12345678.90|2.675
@@ -228,6 +239,22 @@ WRITTEN = st.one_of(
     ),
     TEXTS,
 )
+JSON = st.one_of(
+    st.sampled_from(
+        [
+            "[]", " [ ] ", "[null]", "[1]", "[1,2.50 , -3e2]", "[1e400]", "[01]", "[1,]", "[1 2]",
+            "[[1]]", '[{"a": 1}]', "[NaN]", '["NaN", "-Infinity", 0.5, -0.0]', '["nan"]',
+            "[true, false]",
+            "[TRUE]", '["a", "b\\"c", "\\u00e9\\n", ""]', '["\\ud800"]', '["\\ud83d\\ude00"]',
+            '["1", "2.25"]', '["6f", "FF"]', '["2020-01-01", "1 h"]', '["2020-01-01 00:00:00"]',
+            '["26:03:04.5", "-00:00:01"]', "[99999999999999999999]", "null", "1", "{}", "", "[",
+            '["a]', "[-9223372036854775808]", "[12345678.99]", "[0.001]",
+        ]
+    ),
+    st.lists(
+        st.one_of(st.none(), st.booleans(), INTS, st.floats(-1e300, 1e300), TEXTS), max_size=4
+    ).map(json.dumps),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -239,7 +266,9 @@ WRITTEN = st.one_of(
 @given(data=st.data())
 def test_every_cast(source: Type, to: Type, data: st.DataObject) -> None:
     chosen = (
-        st.one_of(st.none(), WRITTEN, WRITTEN.map(lambda t: f" {t}\n"))
+        st.one_of(st.none(), JSON)
+        if source == STRING and to.kind is Kind.LIST
+        else st.one_of(st.none(), WRITTEN, WRITTEN.map(lambda t: f" {t}\n"))
         if source == STRING
         else values(source)
     )

@@ -40,7 +40,8 @@ TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregate
 CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}
 SQL = {"dsms.sql"} | TYPES | CARDS
 # api: plain data with SQL's types
-LANGUAGE = {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.api"} | SQL
+TEXTS = {"dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.lists"}  # of values
+LANGUAGE = {"dsms.errors", "dsms.api"} | TEXTS | SQL
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 # knows of SQL's types and values only, so rooms below operators may use it
 EXPRESSIONS = "dsms.operators.expressions"
@@ -73,13 +74,16 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.instants": set(),  # texts of instants are read in one way wherever they come from
     "dsms.lengths": set(),  # and those of lengths
     "dsms.decimals": set(),  # and those of DECIMALs
+    "dsms.spelled": set(),  # values as texts
+    # and lists as texts
+    "dsms.lists": {"dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.spelled"},
     "dsms.sizes": set(),  # and of sizes
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
     "dsms.state_key": {"dsms.errors"},  # the file that holds the key of a data folder
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
-    "dsms.tabular": set(),  # answers as tables
+    "dsms.tabular": {"dsms.lists"},  # answers as tables
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted", SCALARS},
     BAGS: set(),
@@ -88,8 +92,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.sql.signatures": {"dsms.sql.types"},
     "dsms.aggregates.card": TYPES,
     "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
-    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths", SCALARS}
-    | TYPES | CARDS,
+    "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths", "dsms.lists"}
+    | {SCALARS} | TYPES | CARDS,
     "dsms.file_texts": {"dsms.errors"},  # statements that name files
     # looking at files that statements name
     "dsms.file_folders": {"dsms.errors", "dsms.api"},
@@ -98,7 +102,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.instants", "dsms.lengths", "dsms.decimals"} | SQL,
+    EXPRESSIONS: {"dsms.errors", "dsms.spelled"} | TEXTS | SQL,
     AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
@@ -152,7 +156,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms_client": {"dsms.errors", "dsms.decimals", "dsms.secret_texts", "dsms.file_texts",
                     "dsms.forms",
                     "dsms.instants",
-                    BAGS, SCALARS, "dsms.tabular",
+                    BAGS, SCALARS, "dsms.lists", "dsms.tabular",
                     "dsms.lengths", "dsms.sizes",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
@@ -172,7 +176,7 @@ PROTOCOL = {
 ALLOWED |= {
     "dsms_client.protocol": {"dsms.errors"},
     "dsms_client.values": {"dsms.forms", SCALARS},
-    "dsms_client.columns": {"dsms.errors", "dsms.tabular"},
+    "dsms_client.columns": {"dsms.errors", "dsms.lists", "dsms.tabular"},
     "dsms_client.tokens": {"dsms.errors"},
     "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"},
     "dsms_spark.pipe": set(),

@@ -22,8 +22,8 @@ from dsms_client.protocol import OPS, PUSH_KINDS, Op
 from dsms_server.requests import Requests
 from tests import test_rewrites
 from tests.grouping import call
-from tests.oracle.functions import LAZY
 from tests.oracle.scalar import FUNCTIONS as DEFINED
+from tests.oracle.scalar import LAZY
 from tests.synopsis_model import synopses
 from tests.test_join_synopses import KINDS as JOINS
 

@@ -141,7 +141,7 @@ def test_names_that_are_not_utf8() -> None:
 
 def test_parquet_files_are_judged_by_the_columns_that_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"k": [1, 2], "other": [[1], [2]]}), path)
+    pq.write_table(pa.table({"k": [1, 2], "other": [[[1]], [[2]]]}), path)
     known = [("k", "INT")]
     _, pieces = parquetfile.read(FileSource(str(path)), known, {}, 10, Options())
     assert [piece.batch.num_rows for piece in pieces] == [2]

@@ -24,6 +24,7 @@ from dsms_client.files.source import FileSource
 from dsms_client.results import Data
 from dsms_client.shell import show
 from tests.effort import examples
+from tests.listed import LISTS
 
 Columns = Sequence[tuple[str, str]]
 Rows = list[tuple[Any, ...]]
@@ -90,6 +91,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         st.sampled_from([FIRST, LAST, -1, 0, 999_999]), st.integers(FIRST, LAST)
     ),
     "INTERVAL": st.one_of(st.sampled_from([0, -1, -93_600_000_000, 2**63 - 1, -(2**63)]), INT64),
+    **{f"LIST({item})": values for item, values in LISTS.items()},
 }
 NAMES = [
     "k",

@@ -1,9 +1,9 @@
 """Rows of plain values <-> Arrow, a column at a time.
 
 Physical Arrow types: TIMESTAMP and INTERVAL are int64 microseconds, DECIMAL is decimal128, BYTES is
-binary.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge
-(`dsms.tabular.tables.to_edge`) TIMESTAMP becomes ``timestamp[us]`` (UTC, naive) and INTERVAL
-``duration[us]``, which is what DataFrames want.
+binary, LIST(T) a text of JSON.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At
+the edge (`dsms.tabular.tables.to_edge`) TIMESTAMP becomes ``timestamp[us]`` (UTC, naive), INTERVAL
+``duration[us]`` and LIST(T) ``list<T>``, which is what DataFrames want.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
+from dsms.lists import from_edge
 from dsms.tabular.kinds import arrow_type
 
 
@@ -46,6 +47,8 @@ def to_values(array: pa.Array) -> list[Any]:
         return [None if v is None else f"{v:f}" for v in array.to_pylist()]
     if pa.types.is_temporal(kind):
         return to_values(array.cast(pa.int64()))
+    if pa.types.is_list(kind):
+        return to_values(from_edge(array))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return (
             array.to_pylist()

@@ -29,6 +29,8 @@ def literal(value: Any, sql: str) -> str:
             return f"TIMESTAMP '{_EPOCH + dt.timedelta(microseconds=value)}'"
         case "INTERVAL":
             return f"INTERVAL '{value} us'"
+        case "LIST":
+            return f"CAST({quoted(value)} AS {sql})"
         case _:
             return quoted(value)
 

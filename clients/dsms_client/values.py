@@ -39,7 +39,7 @@ def to_wire(value: Any) -> Any:
         return value if -_INT64 <= value < 2 * _INT64 else _integer(value)
     if isinstance(value, (Length, Decimal, Other)):
         return _other(value)
-    return value
+    return value  # a list, whose items have their turn
 
 
 def sendable(value: Any) -> Any:
@@ -51,6 +51,9 @@ def sendable(value: Any) -> Any:
             value.encode()
         except UnicodeEncodeError:
             return _other(value)
+    if isinstance(value, list):
+        items = map(as_builtin, value)
+        return [_other(v) if isinstance(v, list) else sendable(v) for v in items]
     return to_wire(value)
 
 

@@ -21,6 +21,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from dsms.errors import UsageError
+from dsms.lists import from_edge
 from dsms.sql.types import Kind, Schema
 from dsms.storage.archive.schema import ID, MARKS, TS
 from dsms_spark.reads import Progress, Reading, rows
@@ -159,6 +160,8 @@ def _edge(batch: pa.RecordBatch, schema: pa.Schema, form: str) -> pa.RecordBatch
             column = pa.array(
                 [None if v is None else "\\x" + v.hex() for v in column.to_pylist()], pa.string()
             )
+        if pa.types.is_list(column.type) and pa.types.is_string(field.type):
+            column = from_edge(column)
         columns.append(column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=fields)
 
@@ -172,7 +175,8 @@ def _csv_fields(schema: pa.Schema) -> pa.Schema:
             return pa.field(f.name, pa.int64())
         if pa.types.is_timestamp(f.type):
             return pa.field(f.name, pa.timestamp("us"))
-        return pa.field(f.name, pa.string()) if pa.types.is_binary(f.type) else f
+        as_text = pa.types.is_binary(f.type) or pa.types.is_list(f.type)
+        return pa.field(f.name, pa.string()) if as_text else f
 
     return pa.schema([field(f) for f in schema])
 

@@ -50,6 +50,7 @@ def spark_schema(schema: Schema) -> Any:
         Kind.BYTES: t.BinaryType(),
         Kind.TIMESTAMP: t.TimestampType(),
         Kind.INTERVAL: t.LongType(),
+        Kind.LIST: t.StringType(),
     }
     fields = [
         t.StructField(

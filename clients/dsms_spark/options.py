@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dsms.errors import UsageError
+from dsms.lists import from_edge
 from dsms.sql.types import Kind, Type
 from dsms.storage.archive.schema import type_of
 
@@ -98,6 +99,7 @@ def struct(columns: Sequence[tuple[str, Type]]) -> StructType:
         Kind.BYTES: t.BinaryType(),
         Kind.TIMESTAMP: t.TimestampType(),
         Kind.INTERVAL: t.DayTimeIntervalType(),
+        Kind.LIST: t.StringType(),
         Kind.NULL: t.NullType(),
     }
     return t.StructType(
@@ -143,6 +145,9 @@ def _cast(column: Any, wanted: pa.DataType) -> Any:
         and pa.types.is_timestamp(wanted)
     ):
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))  # without a zone it means UTC
+    if pa.types.is_list(column.type):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return from_edge(whole)
     return column.cast(wanted)
 
 

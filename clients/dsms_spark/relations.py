@@ -114,6 +114,7 @@ def _type(type_: Type | None) -> Any:
         Kind.FLOAT: t.DoubleType,
         Kind.STRING: t.StringType,
         Kind.BYTES: t.BinaryType,
+        Kind.LIST: t.StringType,
         Kind.NULL: t.IntegerType,
     }
     if type_ is None:

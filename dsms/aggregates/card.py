@@ -34,6 +34,8 @@ class Card:
     total      it has an answer over no values, too (COUNT: 0); all others are NULL there
     blind      to duplicates: DISTINCT changes nothing
     ordered    it goes by the ages of rows: which of two is older
+    equal      it asks of the values of its first argument no more than whether they are equal, so
+               they may be lists
     picks      its answer is one of the values of its first argument
     invertible what is left of a whole without a part is known from the two, exactly; if it isn't,
     nothing subtracts
@@ -66,6 +68,7 @@ class Card:
     total: bool = False
     blind: bool = False
     ordered: bool = False
+    equal: bool = False
     picks: bool = False
     invertible: bool = False
     sampled: bool = False

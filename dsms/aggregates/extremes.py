@@ -3,8 +3,9 @@
 keep     rows never leave: only the best so far is kept.                        O(1) an event, O(1)
          a group
 deque    rows leave in the order they came (WKS): a queue of those that no younger row beats, linked
-         through the slots ("monotonic deque"): the checkpoints of Dani and Getta (2005, §7.4), whose
-         last one they leave to a buffer. On random rows as many as the harmonic number of the window.
+         through the slots ("monotonic deque"). These are the checkpoints of Dani and Getta (2005,
+         §7.4), who leave the last of them to a buffer; of random rows there are as many as the
+         harmonic number of the window.
          O(1) amortised an event
 heap     rows leave in any order: a pairing heap over the slots (Fredman, Sedgewick, Sleator, Tarjan
          1986) from which any member can be cut out.

@@ -108,6 +108,8 @@ def _alike(values: Sequence[Any], kind: type) -> pa.Array | None:
         return pa.array(values)
     if kind is np.str_ or kind is np.bytes_:
         return pa.array([None if v is None else v.item() for v in values])
+    if kind in (list, tuple, np.ndarray):
+        return pa.array(values)
     return None
 
 

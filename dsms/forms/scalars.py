@@ -7,6 +7,7 @@ refusal.
                   rounded down
     Length        timedelta, NumPy's timedelta64 of any unit that has a length, pandas' Timedelta
     bool, int, float, Decimal, str, bytes   themselves, and NumPy's scalars of these
+    list          lists, tuples and NumPy's arrays of one dimension, whose items stay as they are
     Other         anything else
 
 NumPy and pandas are never imported here: a value of theirs shows that they are there.
@@ -78,7 +79,9 @@ class Other:
         return self.text
 
 
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal, Instant, Length, Other})
+_PLAIN = frozenset(
+    {type(None), bool, int, float, str, bytes, Decimal, Instant, Length, Other, list}
+)
 _NAMES = {Instant: "datetime", Length: "timedelta"}
 
 
@@ -119,8 +122,6 @@ def shown(value: Any) -> str:
 
 
 def _other(value: Any) -> Other:
-    if isinstance(value, tuple):  # as which a list comes over a connection
-        value = list(value)
     return Other(type(value).__name__, shown(value))
 
 
@@ -143,6 +144,8 @@ def _from_python(value: Any) -> Any:
         return Decimal(value)
     if isinstance(value, float):
         return float(value)
+    if isinstance(value, (list, tuple)):  # as a tuple a list comes over a connection
+        return list(value)
     return int(value) if isinstance(value, Integral) else _other(value)
 
 
@@ -176,6 +179,8 @@ def _from_pandas(value: Any) -> Any:
 
 def _from_numpy(value: Any, np: Any) -> Any:
     if isinstance(value, np.ndarray):
+        if value.ndim == 1:
+            return list(value)
         return as_builtin(value[()]) if value.ndim == 0 else _other(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _from_numpy_time(value, np)

@@ -11,6 +11,8 @@ What is accepted for each SQL type, whichever way it comes (all else is a `Misma
   BYTES      binary, large binary, views, fixed size binary
   TIMESTAMP  timestamps of any unit and zone, dates (midnight UTC), text of `dsms.instants`, ints
              (µs).  Without a zone: UTC.  Finer than µs: rounded down, also before 1970.
+  LIST       lists, large lists, list views and lists of one size, of what their items take; text
+             of JSON
   INTERVAL   durations of any unit (finer than µs: rounded down), text of `dsms.lengths`, ints (µs)
 
 No Python per value here but for rare text; `values.py` does that for lists that fail as a whole.
@@ -27,14 +29,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from dsms import lists
 from dsms.decimals import decimals, resized, whole
 from dsms.forms.encodings import without_runs
 from dsms.forms.frames import without_extension
-from dsms.instants import instants
+from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants
 from dsms.instants import why_not as why_no_instant
 from dsms.intake.values import physical, shown
 from dsms.lengths import lengths
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import Kind, Type, item_of
 from dsms.untrusted.types import why_not
 from dsms.untrusted.views import without_views
 
@@ -58,7 +61,7 @@ def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     Instants too far for int64 µs become ±2^62, which lies outside every year that is allowed.
     Raises Mismatch.
     """
-    if array.type == type_.arrow:
+    if array.type == type_.arrow and type_.kind is not Kind.LIST:
         return array
     why = why_not(array.type)
     if why is not None:
@@ -265,6 +268,39 @@ def _interval(a: pa.Array, t: Type) -> pa.Array | None:
     return _micros(a) if kinds.is_duration(a.type) or kinds.is_integer(a.type) else None
 
 
+def _list(a: pa.Array, t: Type) -> pa.Array | None:
+    if is_text(a.type):
+        return _json(a.cast(pa.string()), t)
+    if not is_list(a.type):
+        return None
+    item = item_of(t)
+    count = pc.list_value_length(a).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    if len(count) and count.max() > lists.MOST:
+        row = int(np.argmax(count))
+        raise ValueError(f"{count[row]} items in row {row}: {lists.MOST} are the most")
+    values = to_physical(a.flatten(), item)
+    if item.kind is Kind.TIMESTAMP:
+        _within_years(values)
+    found = lists.made(np.concatenate([[0], np.cumsum(count)]), values, str(item))
+    return pc.if_else(a.is_valid(), found, pa.nulls(len(a), pa.string())) if a.null_count else found
+
+
+def _json(texts: pa.Array, t: Type) -> pa.Array:
+    found, bad = lists.canonical(texts, str(t.item))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"str {shown(texts[row].as_py())} in row {row}: a list is written [1, 2, 3]"
+        )
+    return found
+
+
+def _within_years(instants_: pa.Array) -> None:
+    low, high = pc.min_max(instants_).values()
+    if low.is_valid and (low.as_py() < MIN_INSTANT or high.as_py() > MAX_INSTANT):
+        raise ValueError("an instant is outside the years 0001-9999")
+
+
 def _read(
     texts: pa.Array, read: Callable[[pa.Array], pa.Array], why: Callable[[str], str]
 ) -> pa.Array:
@@ -283,6 +319,17 @@ def _micros(a: pa.Array) -> pa.Array:
         return a.cast(pa.int64())
     ticks = a.cast(pa.int64())
     return with_nulls_of(to_micros(int_values(ticks), TICKS[a.type.unit]), ticks)
+
+
+def is_list(t: pa.DataType) -> bool:
+    """Whether values are lists of one form or another."""
+    return bool(
+        kinds.is_list(t)
+        or kinds.is_large_list(t)
+        or kinds.is_fixed_size_list(t)
+        or kinds.is_list_view(t)
+        or kinds.is_large_list_view(t)
+    )
 
 
 def is_text(t: pa.DataType) -> bool:
@@ -320,4 +367,5 @@ _CONVERT = {
     Kind.BYTES: _bytes,
     Kind.TIMESTAMP: _timestamp,
     Kind.INTERVAL: _interval,
+    Kind.LIST: _list,
 }

@@ -7,10 +7,13 @@ import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
+import pyarrow as pa
+
+from dsms import lists
 from dsms.forms.scalars import EPOCH, Instant, Length, Other, as_builtin, kind_name, shown
 from dsms.instants import MAX_INSTANT, instant, why_not
 from dsms.lengths import interval_of
-from dsms.sql.types import INTERVAL, Kind, Type
+from dsms.sql.types import INTERVAL, Kind, Type, item_of
 
 __all__ = ["duration_text", "instant_text", "physical", "shown"]
 
@@ -174,6 +177,24 @@ def _interval(value: Any, type_: Type) -> int:
     return _count(value.us if isinstance(value, Length) else value, type_)
 
 
+def _list(value: Any, type_: Type) -> str:
+    """The list's one text."""
+    if isinstance(value, str):
+        found, bad = lists.canonical(pa.array([_string(value, type_)]), str(type_.item))
+        if bad[0]:
+            raise _wrong(value, type_, ": a list is written [1, 2, 3]")
+        text: str = found[0].as_py()
+        return text
+    if not isinstance(value, list):
+        raise _wrong(value, type_)
+    if len(value) > lists.MOST:
+        raise _wrong(value, type_, f", which has {len(value)} items: {lists.MOST} are the most")
+    item = item_of(type_)
+    items = pa.array([physical(v, item) for v in value], item.arrow)
+    spelled = lists.spelled_items(items, str(item)).to_pylist()
+    return f"[{', '.join(spelled)}]"
+
+
 _PHYSICAL = {
     Kind.BOOL: _bool,
     Kind.INT: _int,
@@ -183,4 +204,5 @@ _PHYSICAL = {
     Kind.BYTES: _bytes,
     Kind.TIMESTAMP: _timestamp,
     Kind.INTERVAL: _interval,
+    Kind.LIST: _list,
 }

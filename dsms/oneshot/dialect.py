@@ -50,6 +50,7 @@ def _types(blob: str, text: str) -> dict[Kind, str]:
         Kind.DECIMAL: "DECIMAL",
         Kind.STRING: text,
         Kind.BYTES: blob,
+        Kind.LIST: text,
         Kind.NULL: "INTEGER",
     }
 

@@ -12,7 +12,14 @@ from dsms.oneshot.scalars import Names, all_exact
 from dsms.sql.expr import Expr
 from dsms.sql.types import Kind, Schema
 
-_LETTERS = {Kind.BOOL: "b", Kind.FLOAT: "f", Kind.STRING: "s", Kind.BYTES: "y", Kind.NULL: "n"}
+_LETTERS = {
+    Kind.BOOL: "b",
+    Kind.FLOAT: "f",
+    Kind.STRING: "s",
+    Kind.LIST: "l",
+    Kind.BYTES: "y",
+    Kind.NULL: "n",
+}
 
 
 @dataclass(frozen=True, slots=True)

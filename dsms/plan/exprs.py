@@ -65,6 +65,8 @@ def total(expr: Expr) -> bool:
 def _widens(source: Type, target: Type) -> bool:
     if source.kind is Kind.NULL or target.kind is Kind.STRING:
         return source.kind is not Kind.BYTES
+    if source.kind is Kind.LIST or target.kind is Kind.LIST:
+        return source == target
     pair = (source.kind, target.kind)
     return source == target or pair in {
         (Kind.INT, Kind.FLOAT),

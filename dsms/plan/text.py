@@ -106,6 +106,8 @@ def literal(expr: Lit) -> str:
     match expr.type.kind:
         case Kind.STRING:
             return "'" + str(value).replace("'", "''") + "'"
+        case Kind.LIST:
+            return str(value)
         case Kind.BYTES:
             return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
         case Kind.TIMESTAMP if isinstance(value, int):

@@ -44,7 +44,9 @@ _BEGINNINGS = frozenset(
         "REVOKE",
     )
 ) | {"CANCEL", "CLOSE"}
-_TYPES = frozenset(("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"))
+_TYPES = frozenset(
+    ("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL", "LIST")
+)
 _STRAY = {
     "`": 'names are quoted with double quotes: "name"',
     "“": "this is a typographic quote; write ' or \"",
@@ -212,7 +214,7 @@ def _expected(failure: _Failure, offset: int) -> str:
 
 
 def _array(failure: _Failure) -> QueryError | None:
-    """`k[1]`, `INT[]`: no window begins so."""
+    """`a[1]` behind an alias, `s[1]` in FROM: no window begins so."""
     if (
         failure.word != "["
         or failure.last.text.upper() == "ARRAY"
@@ -221,9 +223,7 @@ def _array(failure: _Failure) -> QueryError | None:
         )
     ):
         return None
-    return _plain(
-        failure, "there are no arrays: a column holds one value, so send one row for each element"
-    )
+    return _plain(failure, "an item of a list stands behind it, l[1]; windows begin with a word")
 
 
 def _foreign(failure: _Failure) -> QueryError | None:

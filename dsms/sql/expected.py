@@ -9,12 +9,13 @@ _LISTED = 9
 _STARTS = frozenset((  # what an expression may begin with
     "NAME", "QUOTED", "INT", "FLOAT", "STRING", "BYTES", "NULL", "TRUE", "FALSE", "CASE", "CAST",
     "EXISTS", "NOT",
-    "LPAR", "MINUS", "PLUS", "INTERVAL", "TIMESTAMP", "DATE", "DECIMAL", "LEFT", "RIGHT", "WSTREAM",
+    "LPAR", "LSQB", "NO_ITEMS", "ARRAY_OF", "MINUS", "PLUS", "INTERVAL", "TIMESTAMP", "DATE",
+    "DECIMAL", "LEFT", "RIGHT", "WSTREAM",
 ))
 _OPERATORS = frozenset((
     "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CONCAT", "COMPARE", "EQUAL", "AND", "OR", "IS",
     "IN", "LIKE",
-    "BETWEEN", "NOT", "ESCAPE",
+    "BETWEEN", "NOT", "ESCAPE", "LSQB",
 ))
 _OUTPUTS = frozenset((
     "ISTREAM", "DSTREAM", "RSTREAM", "ISTREAM_RESTORE", "RSTREAM_RESTORE", "WSTREAM_RESTORE",
@@ -32,6 +33,7 @@ _WORDS = {
     "LPAR": "(",
     "RPAR": ")",
     "LSQB": "a window in [ ]",
+    "NO_ITEMS": "[]",
     "RSQB": "]",
     "COMMA": "a comma",
     "DOT": "a dot",

@@ -12,6 +12,7 @@ from dsms.sql.grammar import reserved
 OR, AND, NOT, IS, COMPARE, PREDICATE, CONCAT, SUM, PRODUCT, UNARY, POSTFIX, ATOM = range(12)
 _BINARY = {"||": CONCAT, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
 _PLAIN = re.compile(r"[^\W\d]\w*")
+_LISTS = ("LIST_VALUE", "ELEMENT_AT")  # calls that signs stand for, too
 _FUNCTIONS = ("LEFT", "RIGHT")  # reserved, and yet function names
 
 
@@ -35,6 +36,8 @@ def string(text: str) -> str:
 
 
 def type_name(type_: ast.TypeName) -> str:
+    if type_.item is not None:
+        return f"{type_.name}({type_name(type_.item)})"
     return f"{type_.name}({','.join(map(str, type_.args))})" if type_.args else type_.name
 
 
@@ -158,6 +161,19 @@ class Expressions:
                 return _literal(expr)
 
     def _call(self, call: ast.FuncCall) -> str:
+        if call.name.text in _LISTS and not call.name.quoted:
+            return self._of_lists(call)
+        return self._named(call)
+
+    def _of_lists(self, call: ast.FuncCall) -> str:
+        """``[a, b]`` and ``l[i]`` as they are written."""
+        if call.name.text == _LISTS[0]:
+            return f"[{self.list(call.args)}]"
+        if len(call.args) != 2:
+            return self._named(call)
+        return f"{self.text(call.args[0], POSTFIX)}[{self.text(call.args[1])}]"
+
+    def _named(self, call: ast.FuncCall) -> str:
         function = (
             call.name.text
             if call.name.text.upper() in _FUNCTIONS and not call.name.quoted

@@ -23,6 +23,7 @@ from dsms.sql.types import (
     Kind,
     Type,
     decimal,
+    list_of,
 )
 
 MAX_DIGITS = 38
@@ -34,13 +35,14 @@ Types = tuple[Type, ...]
 @dataclass(eq=False)
 class FunctionError(Exception):
     """No such function (`unknown`), no overload for these types (`types`), a bad constant
-    (`constant`; `zone`, with its `hint`), or DISTINCT where there can be none (`distinct`).
+    (`constant`; `zone`, with its `hint`), DISTINCT where there can be none (`distinct`), or a list
+    in a list (`nested`).
 
     The binder adds the place and the nearest name; `candidates` are signatures, `position` is the
     argument at fault.
     """
 
-    kind: Literal["unknown", "types", "constant", "zone", "distinct"]
+    kind: Literal["unknown", "types", "constant", "zone", "distinct", "nested"]
     message: str
     candidates: tuple[str, ...] = ()
     position: int | None = None
@@ -114,6 +116,9 @@ def common_type(a: Type, b: Type) -> Type | None:
         return a
     if a.kind is Kind.NULL:
         return b
+    if a.item is not None and b.item is not None:
+        item = common_type(a.item, b.item)
+        return None if item is None else list_of(item)
     if not (a.numeric and b.numeric):
         return None
     if FLOAT in (a, b):
@@ -138,6 +143,8 @@ def bend(have: Type, want: Type) -> int | None:
         return 0
     if have.kind is Kind.NULL:
         return 1
+    if have.item is not None and want.item is not None:
+        return bend(have.item, want.item)
     if want.kind is Kind.FLOAT and have.numeric:
         return 3 if have.kind is Kind.INT else 2
     if want.kind is Kind.DECIMAL and have.kind in (Kind.INT, Kind.DECIMAL):
@@ -157,6 +164,7 @@ _CASTS: dict[Kind, tuple[Kind, ...]] = {
     Kind.FLOAT: (Kind.INT, Kind.DECIMAL, Kind.STRING),
     Kind.DECIMAL: (Kind.INT, Kind.FLOAT, Kind.STRING),
     Kind.STRING: tuple(k for k in Kind if k is not Kind.NULL),
+    Kind.LIST: (Kind.STRING,),
     Kind.BYTES: (Kind.STRING,),
     Kind.TIMESTAMP: (Kind.STRING,),
     Kind.INTERVAL: (Kind.STRING,),
@@ -166,6 +174,8 @@ _CASTS: dict[Kind, tuple[Kind, ...]] = {
 
 def castable(source: Type, target: Type) -> bool:
     """Whether CAST(source AS target) exists (a value may still fail)."""
+    if source.item is not None and target.item is not None:
+        return castable(source.item, target.item)
     return source.kind is target.kind or target.kind in _CASTS[source.kind]
 
 

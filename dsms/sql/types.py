@@ -1,8 +1,8 @@
 """SQL types and their physical (Arrow) form.
 
 Inside the engine TIMESTAMP and INTERVAL columns are int64 microseconds (instants since the epoch in
-UTC, or lengths); they become Arrow timestamps and durations only at the outermost edge.  Every
-column may hold NULLs (Arrow validity).
+UTC, or lengths); they become Arrow timestamps and durations only at the outermost edge, and lists
+are texts up to there (`dsms.lists`).  Every column may hold NULLs (Arrow validity).
 """
 
 from __future__ import annotations
@@ -31,19 +31,23 @@ class Kind(Enum):
     BYTES = "BYTES"
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
+    LIST = "LIST"
     NULL = "NULL"  # the type of a bare NULL, before it takes its neighbour's
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """A SQL type; `precision` and `scale` matter for DECIMAL only (1 <= precision <= 38, 0 <= scale
-    <= precision)."""
+    <= precision), `item` for LIST: the type of what is in it, which is no LIST."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    item: Type | None = None
 
     def __str__(self) -> str:
+        if self.kind is Kind.LIST:
+            return f"LIST({self.item})"
         return (
             f"DECIMAL({self.precision},{self.scale})"
             if self.kind is Kind.DECIMAL
@@ -72,6 +76,7 @@ _ARROW = {
     Kind.BYTES: pa.binary(),
     Kind.TIMESTAMP: pa.int64(),
     Kind.INTERVAL: pa.int64(),
+    Kind.LIST: pa.string(),
     Kind.NULL: pa.null(),
 }
 
@@ -88,6 +93,20 @@ NULL = Type(Kind.NULL)
 def decimal(precision: int, scale: int) -> Type:
     """DECIMAL(precision, scale)."""
     return Type(Kind.DECIMAL, precision, scale)
+
+
+def list_of(item: Type) -> Type:
+    """LIST(item)."""
+    return Type(Kind.LIST, item=item)
+
+
+def item_of(type_: Type) -> Type:
+    """What is in lists of that type."""
+    assert type_.item is not None
+    return type_.item
+
+
+TEXTUAL = (Kind.STRING, Kind.BYTES, Kind.LIST)  # kinds whose values are kept as bytes of any length
 
 
 @dataclass(frozen=True, slots=True)

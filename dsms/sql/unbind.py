@@ -88,6 +88,8 @@ def literal(lit: Lit) -> ast.Expr:
             assert isinstance(value, Decimal)
             written = ast.DecimalLit(f"{value:f}")
             return written if digits(written.text) == type_ else ast.Cast(written, type_name(type_))
+        case Kind.LIST:
+            return ast.Cast(ast.StringLit(str(value)), type_name(type_))
         case _:
             return _LITERALS[type_.kind](value)
 
@@ -109,6 +111,8 @@ _LITERALS: dict[Kind, type] = {
 
 def type_name(type_: Type) -> ast.TypeName:
     """The type as written."""
+    if type_.item is not None:
+        return ast.TypeName(type_.kind.value, (), type_name(type_.item))
     args = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else ()
     return ast.TypeName(type_.kind.value, args)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dsms.lists import from_edge
 from dsms.tabular.texts import cell
 
 ROWS, COLUMNS, CHARACTERS = 20, 40, 200  # that are shown
@@ -71,6 +72,9 @@ def _size(table: pa.Table) -> str:
 
 
 def _cells(column: pa.ChunkedArray) -> Iterator[str]:
+    if pa.types.is_list(column.type):
+        texts = from_edge(column.combine_chunks()).to_pylist()
+        return ("NULL" if text is None else text for text in texts)
     sql = next((name for is_kind, name in _KINDS if is_kind(column.type)), "")
     values = (column.cast(pa.int64()) if sql else column).to_pylist()
     return (cell(value, "BOOL" if isinstance(value, bool) else sql) for value in values)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from dsms.lists import item_of
+
 _SIMPLE = {
     "BOOL": pa.bool_(),
     "INT": pa.int64(),
@@ -21,10 +23,10 @@ _DECIMAL = re.compile(r"DECIMAL\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?$", re.IG
 
 
 def arrow_type(sql: str) -> pa.DataType:
-    """The physical Arrow type of an SQL type name such as ``DECIMAL(10,2)``."""
+    """The physical Arrow type of an SQL type name such as ``DECIMAL(10,2)``; of lists text."""
     if found := _DECIMAL.match(sql):
         return pa.decimal128(int(found[1] or 38), int(found[2] or 0))
-    return _SIMPLE[sql.upper()]
+    return _SIMPLE["STRING" if item_of(sql) else sql.upper()]
 
 
 def no_rows(names: Sequence[str], types: Sequence[str]) -> pa.RecordBatch:

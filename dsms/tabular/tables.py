@@ -21,7 +21,8 @@ class Tabular:
     __slots__ = ()
 
     def arrow(self) -> pa.Table:
-        """An Arrow table: TIMESTAMP is ``timestamp[us]`` (UTC, naive), INTERVAL ``duration[us]``;
+        """An Arrow table: TIMESTAMP is ``timestamp[us]`` (UTC, naive), INTERVAL ``duration[us]``,
+        LIST(T) ``list<T>``;
         of two columns called k the second is ``k_1``."""
         raise NotImplementedError
 
@@ -42,16 +43,28 @@ class Tabular:
 
 
 def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
-    """Physical int64 instants and durations as Arrow timestamps and durations, for people and
-    DataFrames."""
+    """Physical int64 instants and durations as Arrow timestamps and durations, texts of lists as
+    lists, for people and DataFrames."""
     import pyarrow as pa
 
-    edge = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
-    columns = [
-        column.cast(edge[sql.upper()]) if sql.upper() in edge else column
-        for column, sql in zip(batch.columns, types, strict=True)
-    ]
+    columns = [_at_edge(column, sql) for column, sql in zip(batch.columns, types, strict=True)]
     return pa.table(columns, names=batch.schema.names)
+
+
+def _at_edge(column: pa.Array | pa.ChunkedArray, sql: str) -> pa.Array | pa.ChunkedArray:
+    import pyarrow as pa
+
+    from dsms import lists
+
+    edge = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
+    if sql.upper() in edge:
+        return column.cast(edge[sql.upper()])
+    item = lists.item_of(sql)
+    if item is None:
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return lists.at_edge(column, item)
 
 
 def own_names(table: pa.Table) -> pa.Table:

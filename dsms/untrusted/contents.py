@@ -58,7 +58,21 @@ def _written_out(array: pa.Array) -> int:
         )
         stops = np.minimum(ends.to_numpy(), array.offset + len(array))
         return _repeated(values, stops - starts)
+    if kinds.is_list_view(array.type) or kinds.is_large_list_view(array.type):
+        return _listed(array)
+    if kinds.is_nested(array.type):
+        return _written_out(array.flatten())
     return int(_lengths(array).sum()) if is_view(array.type) else 0
+
+
+def _listed(array: pa.Array) -> int:
+    """Bytes of all items of views of lists, which may lie over each other."""
+    ends = np.concatenate([[0.0], np.cumsum(_lengths(array.values) + 1.0)])
+    first = array.offsets.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
+    size = array.sizes.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
+    here = array.is_valid().to_numpy(zero_copy_only=False)
+    first, size = np.where(here, first, 0), np.where(here, size, 0)
+    return int((ends[first + size] - ends[first]).sum())
 
 
 def _indices(array: pa.DictionaryArray) -> np.ndarray:

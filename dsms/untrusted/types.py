@@ -1,5 +1,5 @@
-"""Which Arrow types may come in: flat ones, a dictionary or runs over them, with parameters in
-their ranges.
+"""Which Arrow types may come in: flat ones, a dictionary or runs over them, lists of them, with
+parameters in their ranges.
 
 Arrow takes a decimal of any scale from a stranger's schema, and its casts look the scale up in
 tables of powers of ten without a check of their own; so types are judged before any value is
@@ -51,7 +51,33 @@ def why_not(type_: pa.DataType) -> str | None:
         type_ = type_.storage_type
     if kinds.is_dictionary(type_) or kinds.is_run_end_encoded(type_):
         type_ = type_.value_type
+    if _is_list(type_):
+        return _of_list(type_)
     return _flat(type_)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return any(
+        belongs(type_)
+        for belongs in (
+            kinds.is_list,
+            kinds.is_large_list,
+            kinds.is_list_view,
+            kinds.is_large_list_view,
+            kinds.is_fixed_size_list,
+        )
+    )
+
+
+def _of_list(type_: pa.DataType) -> str | None:
+    """Why lists of the type are not taken: what is in them is flat, and no dictionary."""
+    item = type_.value_type
+    if isinstance(item, pa.BaseExtensionType):
+        return "a list has no items of an extension type"
+    if kinds.is_fixed_size_list(type_) and not 0 <= type_.list_size <= MAX_WIDTH:
+        return f"lists of {type_.list_size} items each"
+    why = _flat(item)
+    return None if why is None else f"a list has no items of the Arrow type {_kind(item)}"
 
 
 def _flat(type_: pa.DataType) -> str | None:

@@ -7,9 +7,10 @@ import re
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
 from tests.generate.draws import Draws
 from tests.generate.exprs import Scope, condition, scalar
-from tests.generate.world import MONEY
+from tests.generate.world import LISTED, MONEY
 
-# {t}: an expression of the wanted type, {i}: INT, {f}: FLOAT, {c}: any column
+# {t}: an expression of the wanted type, {i}: INT, {f}: FLOAT, {c}: any column, {o}: one with an
+# order
 PLAIN: dict[Type, tuple[str, ...]] = {
     INT: (
         "COUNT(*)", "SUM({i})", "COUNT({c})", "MIN({i})", "MAX({i})", "COUNT(DISTINCT {c})",
@@ -34,7 +35,7 @@ BY_ARRIVAL = (
     "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
 )  # a table  # fmt: skip
 LISTS = ("STRING_AGG({t}, '-')", "STRING_AGG({t})")  # BY_ARRIVAL, of type STRING
-RUNS = ("LONGEST_RISE({c})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
+RUNS = ("LONGEST_RISE({o})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
 # those that follow no single rows, and answer by the values alone
 BY_SUBWINDOW = (
     "APPROX_HISTOGRAM({i}, 3)", "APPROX_HISTOGRAM({f}, 2, 'log')", "APPROX_HISTOGRAM({f}, 4)",
@@ -53,6 +54,8 @@ def aggregate(
     kinds = {"t": type_, "i": INT, "f": FLOAT, "b": BOOL}
 
     def part(found: re.Match[str]) -> str:
+        if found[1] == "o":  # of any type with an order
+            return d.pick([c.text for c in scope if c.type != LISTED])
         if found[1] == "c":
             return d.pick([c.text for c in scope])
         return scalar(d, scope, kinds[found[1]])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
 from tests.generate.draws import Draws
-from tests.generate.world import MONEY
+from tests.generate.world import LISTED, MONEY
 
 LITERALS = {
     INT: ("1", "0", "2", "-1", "CAST(NULL AS INT)"),
@@ -15,6 +15,7 @@ LITERALS = {
     STRING: ("'a'", "''", "'b'", "'%'"),
     MONEY: ("DECIMAL '1.00'", "DECIMAL '0.25'"),
     BOOL: ("TRUE", "FALSE", "CAST(NULL AS BOOL)"),
+    LISTED: ("[1, 2]", "[]", "[NULL, 0]", "CAST(NULL AS LIST(INT))"),
     TIMESTAMP: ("TIMESTAMP '1970-01-01 00:00:05'",),
 }
 
@@ -68,6 +69,8 @@ def _any(type_: Type) -> list[Callable[[Draws, Part], str]]:
 
 def _compared(d: Draws, part: Part) -> str:
     type_ = d.pick((INT, STRING, FLOAT, MONEY))
+    if d.chance(15):
+        return f"({part(LISTED)} {d.pick(('=', '<>'))} {part(LISTED)})"
     return f"({part(type_)} {d.pick(('=', '<>', '<', '>='))} {part(type_)})"
 
 
@@ -78,6 +81,9 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"LENGTH({part(STRING)})",
         lambda d, part: f"CAST({part(FLOAT)} AS INT)",
         lambda d, part: f"GREATEST({part(INT)}, {part(INT)})",
+        lambda d, part: f"LENGTH({part(LISTED)})",
+        lambda d, part: f"{part(LISTED)}[{d.pick((1, 2, 3))}]",
+        lambda d, part: f"{d.pick(('LIST_SUM', 'LIST_MIN', 'LIST_MAX'))}({part(LISTED)})",
         *_any(INT),
     ],
     FLOAT: [
@@ -89,6 +95,7 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"({part(STRING)} || {part(STRING)})",
         lambda d, part: f"UPPER({part(STRING)})",
         lambda d, part: f"CAST({part(INT)} AS STRING)",
+        lambda d, part: f"ARRAY_TO_STRING({part(LISTED)}, {part(STRING)})",
         *_any(STRING),
     ],
     MONEY: [lambda d, part: f"CAST({part(MONEY)} + {part(MONEY)} AS DECIMAL(6,2))", *_any(MONEY)],
@@ -102,8 +109,10 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
             f"({part(STRING)} LIKE {d.pick((chr(39) + 'a%' + chr(39), chr(39) + '_' + chr(39)))})"
         ),
         lambda d, part: f"({part(INT)} BETWEEN {part(INT)} AND {part(INT)})",
+        lambda d, part: f"LIST_CONTAINS({part(LISTED)}, {part(INT)})",
         lambda d, part: f"({part(FLOAT)} IS DISTINCT FROM {part(FLOAT)})",
     ],
+    LISTED: [lambda d, part: f"[{part(INT)}, {part(INT)}]", *_any(LISTED)],
     TIMESTAMP: [lambda d, part: f"({part(TIMESTAMP)} + INTERVAL '1' SECOND)"],
 }
 

@@ -9,10 +9,11 @@ from decimal import Decimal
 from math import inf, nan
 from typing import Any
 
-from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type, decimal
+from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type, decimal, list_of
 from tests.generate.draws import Draws
 
 MONEY = decimal(6, 2)
+LISTED = list_of(INT)
 SECOND = 1_000_000
 COLUMNS: tuple[tuple[str, Type], ...] = (
     ("x", INT),
@@ -20,6 +21,7 @@ COLUMNS: tuple[tuple[str, Type], ...] = (
     ("f", FLOAT),
     ("d", MONEY),
     ("b", BOOL),
+    ("l", LISTED),
 )
 DOMAIN: dict[Type, Sequence[Any]] = {
     INT: (0, 1, 2, None, -1, 3, 7),
@@ -34,6 +36,7 @@ DOMAIN: dict[Type, Sequence[Any]] = {
         Decimal("0.00"),
     ),
     BOOL: (True, False, None),
+    LISTED: ("[1, 2]", "[]", "[1]", None, "[null, 0]", "[2, 1]"),
 }
 KEYS = (0, 1, None, 2)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from dsms.sql.expr import Call, Col, Expr, Lit
-from tests.oracle import casts, functions, numbers, text, times
-from tests.oracle.functions import LAZY, Failed
+from dsms.sql.types import Kind
+from tests.oracle import casts, functions, lists, numbers, text, times
+from tests.oracle.functions import Failed
 from tests.oracle.values import Value
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -15,8 +16,19 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **numbers.NUMBERS,
     **text.TEXT,
     **times.TIMES,
-    "cast": casts.cast,
+    **lists.LISTS,
+    "length": lambda call, x: _length(call, x),
+    "cast": lambda call, x: (lists.cast if _of_lists(call) else casts.cast)(call, x),
 }
+LAZY: dict[str, Callable[..., Value]] = {**functions.LAZY, **lists.LAZY}
+
+
+def _length(call: Call, x: Value) -> int:
+    return len(lists.unpacked(x, call.args[0].type) if _of_lists(call) else x)
+
+
+def _of_lists(call: Call) -> bool:
+    return Kind.LIST in (call.args[0].type.kind, call.type.kind)
 
 
 def evaluate(expr: Expr, row: tuple[Value, ...]) -> Value:

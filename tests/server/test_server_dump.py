@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
+from dsms.sql.types import FLOAT, STRING, decimal
 from dsms_client import connect, literals
 from dsms_client.cli import main
 from tests.effort import examples
+from tests.listed import LISTS
 from tests.server.harness import Running
 
 FOLDERS = sorted((Path(__file__).parent.parent / "folders").glob("*.tar.xz"))
@@ -115,6 +117,9 @@ VALUES = {
     "BOOL": st.booleans(),
     "TIMESTAMP": st.integers(-62135596800000000, 253402300799999999),
     "INTERVAL": st.integers(-(2**61), 2**61),
+    "LIST(STRING)": LISTS[STRING],
+    "LIST(FLOAT)": LISTS[FLOAT],
+    "LIST(DECIMAL(8,3))": LISTS[decimal(8, 3)],
 }
 
 

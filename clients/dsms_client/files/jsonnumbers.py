@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.decimals import NARROW, WIDE, resized
+from dsms.lists import item_of, written
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column
 
+_WHOLE = 2.0**53  # integers up to here are exact as FLOATs
+_ITEMS = {"INT": pa.int64(), "FLOAT": pa.float64(), "STRING": pa.string(), "BOOL": pa.bool_()}
 _COUNTS = pa.decimal256(WIDE, 9)  # of instants, which Arrow reads from numbers and from text
 # a run of so many digits and points may be more than Arrow can count
 _LONG, _DIGITS = b"0" * (NARROW + 1), bytes.maketrans(b"123456789.", b"0000000000")
@@ -25,6 +28,8 @@ def read_as(sql: str, options: Options) -> pa.DataType:
         return _COUNTS
     if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
         return pa.string()
+    if (item := item_of(sql)) is not None:
+        return pa.list_(_ITEMS[item]) if item in _ITEMS else pa.string()
     found = arrow_type(sql)
     if pa.types.is_decimal(found) and found.precision + found.scale > NARROW:
         return pa.decimal256(WIDE, found.scale)
@@ -33,12 +38,22 @@ def read_as(sql: str, options: Options) -> pa.DataType:
 
 def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
     """A column that was read so as the one that it is; None if a number is too large for it."""
+    if pa.types.is_list(array.type):
+        return _listed(array, sql)
     if not (pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL")):
         return array
     try:
         return resized(array, arrow_type(sql))
     except pa.ArrowInvalid:
         return None
+
+
+def _listed(array: pa.Array, sql: str) -> pa.Array | None:
+    """Lists as texts; None if a number may not be exact as a FLOAT."""
+    values = array.flatten()
+    if pa.types.is_floating(values.type) and (pc.max(pc.abs(values)).as_py() or 0.0) >= _WHOLE:
+        return None
+    return written(array, item_of(sql) or "NULL")
 
 
 def without_units(texts: pa.Array) -> bool:

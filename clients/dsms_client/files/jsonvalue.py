@@ -19,6 +19,8 @@ class Number(str):
 def fits(value: Any, sql: str) -> bool:
     """Whether a JSON value is of a kind that the type is written in."""
     kind = sql.partition("(")[0]
+    if type(value) is list or (kind == "LIST" and isinstance(value, Number)):
+        return kind == "LIST" and not isinstance(value, Number)
     if isinstance(value, bool) or kind == "BOOL":
         return isinstance(value, bool) and kind == "BOOL"
     if isinstance(value, Number):
@@ -41,7 +43,16 @@ def text_of(value: Any) -> str | None:
     """A value as `convert` reads it."""
     if value is None or isinstance(value, str):
         return value
+    if type(value) is list:
+        return f"[{', '.join(map(_item, value))}]"
     return "true" if value else "false"
+
+
+def _item(value: Any) -> str:
+    """An item of a list, as it stands there; what is itself a list or an object is none."""
+    if isinstance(value, Number):
+        return str(value)
+    return "[]" if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
 
 
 def shown(value: Any) -> str:

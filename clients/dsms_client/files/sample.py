@@ -193,7 +193,7 @@ def _parquet(source: FileSource, rows: int) -> Sample:
     for name, sql in sample.types.items():
         if batch is None:
             sample.texts[name] = pa.array([], pa.string())
-        elif sql == "BYTES":
+        elif sql == "BYTES" or sql.startswith("LIST"):
             sample.texts[name] = pa.array(["" for _ in range(batch.num_rows)])
         else:
             column = batch.column(name)
@@ -208,6 +208,9 @@ def _sql_of(kind: pa.DataType) -> str | None:
     if kinds.is_decimal(kind):
         fits = kind.precision <= 38 and 0 <= kind.scale <= kind.precision
         return f"DECIMAL({kind.precision}, {kind.scale})" if fits else None
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        item = None if kinds.is_nested(kind.value_type) else _sql_of(kind.value_type)
+        return None if item is None else f"LIST({item})"
     tests = (
         (kinds.is_boolean, "BOOL"), (kinds.is_integer, "INT"), (kinds.is_floating, "FLOAT"),
         (kinds.is_timestamp, "TIMESTAMP"), (kinds.is_date, "TIMESTAMP"),

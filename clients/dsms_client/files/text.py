@@ -3,7 +3,7 @@
 INT (also ``3.0``) and DECIMAL as usual, BOOL also as ``T`` and ``F``; FLOAT as the nearest one,
 but integers only as exact ones; TIMESTAMP as `dsms.instants` reads it, in formats that are said, or
 a number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
-microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8.
+microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8; LIST as JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms import lists
 from dsms.decimals import decimals
 from dsms.errors import UsageError
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
@@ -65,6 +66,9 @@ def convert(
         values = usual(texts, options.unit)
         if values is not None and not _outside(values).any():
             return pa.array(values), np.empty(0, np.int64)
+    if kind == "LIST":
+        array, misfits = lists.canonical(texts, lists.item_of(sql) or "NULL")
+        return array, np.flatnonzero(misfits)
     texts = pc.utf8_trim_whitespace(texts)
     if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
         texts = _pointed(texts, options.decimal)

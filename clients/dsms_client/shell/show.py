@@ -141,6 +141,8 @@ def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterato
 
 
 def _json_value(value: Any, sql: str) -> Any:
+    if value is not None and sql.startswith("LIST"):
+        return json.loads(value)
     plain = value is None or isinstance(value, (bool, str)) or sql == "INT"
     if plain or (isinstance(value, float) and math.isfinite(value)):
         return value

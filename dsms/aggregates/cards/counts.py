@@ -21,6 +21,7 @@ CARDS = (
         "count",
         "Number of values that are not NULL; COUNT(DISTINCT x): of different ones.",
         texts("T -> INT"),
+        equal=True,
         forms=("valid",),
         total=True,
         invertible=True,

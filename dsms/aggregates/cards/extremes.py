@@ -37,6 +37,7 @@ CARDS = (
         "argmax(value, by): value of the row with the largest `by`, of the earliest such by (ts, "
         "arrival); rows where either is NULL do not take part.",
         (_BY,),
+        equal=True,
         distinct=False,
         aliases=("arg_max", "max_by"),
         forms=("code", "word"),
@@ -48,6 +49,7 @@ CARDS = (
         "argmin",
         "argmin(value, by): as argmax, with the smallest `by`.",
         (_BY,),
+        equal=True,
         distinct=False,
         aliases=("arg_min", "min_by"),
         forms=("code", "word"),

@@ -13,6 +13,7 @@ CARDS = (
         "2^lg_k rows (4 <= lg_k <= 21, unsaid 11); standard error 0.6931 / sqrt(2^lg_k), so 1.5 % "
         "unsaid.",
         texts("T -> INT"),
+        equal=True,
         distinct=False,
         params=("lg_k",),
         defaults=(11,),

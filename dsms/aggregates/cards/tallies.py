@@ -22,6 +22,7 @@ CARDS = (
         "Shannon's entropy of the values in bits: of shares p the sum of -p LOG2(p); 0 while all "
         "values are equal.",
         (of_any("(any) -> FLOAT", FLOAT),),
+        equal=True,
         distinct=False,
         invertible=True,
         shared=True,

@@ -24,7 +24,7 @@ from dsms.aggregates.card import Form
 from dsms.aggregates.cards import CARDS
 from dsms.aggregates.parts.fold import ranges
 from dsms.sql.expr import AggCall
-from dsms.sql.types import INT, Kind, Type
+from dsms.sql.types import INT, TEXTUAL, Kind, Type
 from dsms.state.columns import arrow_values, numpy_valid, numpy_values
 from dsms.state.vec import Vec
 
@@ -294,7 +294,7 @@ class Codes(Coding):
 def coding(type_: Type, wide: bool = False, ordered: bool = True) -> Coding:
     """How to keep values of a type; `wide`: a DECIMAL is wanted as a number of up to two words, not
     in order."""
-    if type_.kind in (Kind.STRING, Kind.BYTES):
+    if type_.kind in TEXTUAL:
         return Codes(type_, ordered=ordered)
     if type_.kind is Kind.DECIMAL and type_.precision > NARROW:
         return Coding(type_, wide=True) if wide else Codes(type_, ordered=ordered)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError
-from dsms.operators.expressions import parse, show
+from dsms.operators.expressions import listed, parse, show
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import blank, floats, from_floats, from_ints, present
 from dsms.operators.expressions.decimals import (
@@ -28,15 +28,21 @@ from dsms.sql.types import Kind, Type
 
 
 def _cast(call: Call, args: Sequence[Node]) -> Built:
-    source, to = args[0].type, call.type
+    return between(args[0].type, call.type)
+
+
+def between(source: Type, to: Type) -> Built:
+    """The kernel from one type to another."""
     if source == to:
         return Built(lambda errors, x: x)
     if source.kind is Kind.NULL:
         return Built(lambda errors, x: pa.nulls(len(x), to.arrow))
+    if source.item is not None and to.item is not None:
+        return listed.converted(source, to, between(source.item, to.item))
     if to.kind is Kind.STRING:
         return show.show(source)
     if source.kind is Kind.STRING:
-        return parse.parse(to)
+        return listed.parsed(to) if to.kind is Kind.LIST else parse.parse(to)
     kernel, fallible = _between(source, to)
     return Built(kernel, fallible)
 

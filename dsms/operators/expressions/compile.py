@@ -17,6 +17,7 @@ from dsms.operators.expressions import (
     compare,
     digests,
     hashes,
+    listed,
     logic,
     maths,
     patterns,
@@ -38,7 +39,7 @@ from dsms.operators.expressions.node import (
     reads_of,
 )
 from dsms.sql.expr import Call, Col, Expr, Lit, walk
-from dsms.sql.types import Kind
+from dsms.sql.types import TEXTUAL, Kind
 
 FOLDED = 4096  # bytes of the longest text that a constant expression becomes
 MANY = 128  # nodes of an expression that is evaluated for all rows of a batch at once
@@ -69,6 +70,7 @@ _BUILDERS: dict[str, Builder] = {
         compare,
         digests,
         hashes,
+        listed,
         logic,
         maths,
         patterns,
@@ -174,9 +176,7 @@ def _growing(node: Node, run: Evaluator, args: Sequence[Node], grows: bool) -> N
     """The node, whose texts are counted if they may have grown."""
     if not grows and not any(a.grows for a in args):
         return node
-    return replace(
-        node, run=measured(run) if node.type.kind in (Kind.STRING, Kind.BYTES) else run, grows=True
-    )
+    return replace(node, run=measured(run) if node.type.kind in TEXTUAL else run, grows=True)
 
 
 def _folded(node: Node) -> Node:

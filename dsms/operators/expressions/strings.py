@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.lists import counts
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import (
     Value,
@@ -129,6 +130,8 @@ def _joined(errors: ErrorCounter, separator: Value, *xs: Value) -> pa.Array:
 
 
 def _length(call: Call, args: Sequence[Node]) -> Built:
+    if args[0].type.kind is Kind.LIST:
+        return Built(lambda errors, x: from_ints(counts(x), present(x)))
     function = pc.binary_length if args[0].type.kind is Kind.BYTES else pc.utf8_length
     return Built(lambda errors, x: function(x).cast(pa.int64()))
 

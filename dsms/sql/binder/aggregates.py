@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import ast, functions
 from dsms.sql.binder.calls import function_error
 from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.lists import aggregated
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, Lit
@@ -15,7 +16,7 @@ from dsms.sql.functions import FunctionError
 from dsms.sql.logical import GroupBy, Node
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
-from dsms.sql.types import INT, NULL, STRING, Field, Type
+from dsms.sql.types import INT, NULL, STRING, Field, Type, list_of
 
 
 def is_aggregate_call(node: ast.Node) -> bool:
@@ -109,6 +110,7 @@ def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
         )
     except FunctionError as failure:
         raise function_error(failure, name, [v.type for v in values], node) from None
+    aggregated(functions.aggregate(name), [v.type for v in values], node)
     args = tuple(
         v if to is None else functions.cast(v, to)
         for v, to in zip(values, found.casts, strict=True)
@@ -210,4 +212,6 @@ def _aliased(env: Env, select: ast.Select, node: ast.ColumnRef) -> ast.Expr | No
 
 def default_type(type_: Type) -> Type:
     """The type of a column of nothing but NULLs."""
+    if type_.item is not None:
+        return list_of(default_type(type_.item))
     return STRING if type_ == NULL else type_

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from dsms.sql import ast, functions
+from dsms.sql.binder import lists
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import FunctionError
@@ -17,7 +18,15 @@ BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "con
 COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _SIGNS = {fn: sign for sign, fn in (BINARY | COMPARE).items()} | {"neg": "-"}
 
-_ALIKE = ("case", "coalesce", "in", "greatest", "least", "nullif")  # take values of one type
+_ALIKE = (
+    "case",
+    "coalesce",
+    "in",
+    "greatest",
+    "least",
+    "nullif",
+    "list_value",
+)  # take values of one type
 
 
 def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:
@@ -26,7 +35,10 @@ def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ..
         found = functions.call(name, args, params)
     except FunctionError as failure:
         raise function_error(failure, name, [a.type for a in args], at) from None
+    lists.without_order(found.fn, [a.type for a in found.args], at)
     typed = tuple(fold(a) for a in found.args)
+    if found.fn == "list_value" and (constant := lists.made(typed, found.type)) is not None:
+        return constant
     return Call(found.fn, typed, found.type, found.params)
 
 
@@ -34,6 +46,8 @@ def function_error(
     failure: FunctionError, name: str, types: Sequence[Type], at: ast.Node
 ) -> Exception:
     """The failure of a function look-up as an error at its place."""
+    if failure.kind == "nested":
+        return lists.nested(at)
     if failure.kind == "zone":
         return error("DS222", failure.message, at, failure.hint)
     sign = _SIGNS.get(name) if len(types) >= 2 or (name == "neg" and types) else None
@@ -44,7 +58,8 @@ def function_error(
         if name.casefold() == "case":  # condition, value, condition, value, ..., else
             types = [t for k, t in enumerate(types) if k % 2 or k == len(types) - 1]
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
-        message = f"{name.upper()} needs values of one type, and these have none in common: {kinds}"
+        what = "a list" if name.casefold() == "list_value" else name.upper()
+        message = f"{what} needs values of one type, and these have none in common: {kinds}"
         return error("DS208", message, at, _conversion_hint(types))
     hint = (
         f"there is {'; '.join(failure.candidates[:6])}"
@@ -79,11 +94,14 @@ def cast(expr: Expr, to: Type) -> Expr:
 
 
 def fold(expr: Expr) -> Expr:
-    """A cast of a constant number to DECIMAL is that constant, where it fits exactly."""
+    """A cast of a constant number to DECIMAL is that constant, where it fits exactly; one of a text
+    or a list to LIST, where it is one."""
     match expr:
         case Call("cast", (Lit(value=int() | Decimal() as value, type=source),), target):
             if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
                 return _exact(Decimal(value), target) or expr
+        case Call("cast", (Lit(value=str() as text),), target) if target.kind is Kind.LIST:
+            return lists.read(text, target) or expr
     return expr
 
 

@@ -133,6 +133,7 @@ _COMPARED = {
     Kind.BYTES: "<> X''",
     Kind.TIMESTAMP: "> TIMESTAMP '2020-01-01'",
     Kind.INTERVAL: "> INTERVAL '1' HOUR",
+    Kind.LIST: "<> []",
 }
 
 

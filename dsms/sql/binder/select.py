@@ -30,6 +30,7 @@ from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended, entries
 from dsms.sql.binder.joins import build, select_over, settle_tables
+from dsms.sql.binder.lists import without_order
 from dsms.sql.binder.scope import Scope, find, relation_scope, star
 from dsms.sql.binder.set_operations import combined
 from dsms.sql.binder.subqueries import bind_test, parts
@@ -302,6 +303,7 @@ class _Block:
                 if at == len(exprs) + len(hidden):
                     hidden.append(expr)
                     called.append(to_sql(item.expr))
+            without_order("lt", [(exprs + hidden)[at].type], item)
             type_, name = (exprs + hidden)[at].type, (names + called)[at]
             ordering.keys.append(_key(item, Col(at, type_, name)))
         return hidden, called
@@ -384,6 +386,7 @@ def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
             expr = bind(env, item.expr)
         else:
             expr = Col(at, bound.node.schema[at].type, bound.names[at])
+        without_order("lt", [expr.type], item)
         ordering.keys.append(_key(item, expr))
 
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dsms.sql import ast
+from dsms.sql.binder.lists import nested
 from dsms.sql.codes import error, suggest
 from dsms.sql.foreign import instead
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type, decimal
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+    decimal,
+    list_of,
+)
 
 MAX_DIGITS = 38
 
@@ -18,12 +31,20 @@ TYPE_NAMES: dict[str, Type] = {
     "TIMESTAMP": TIMESTAMP,
     "INTERVAL": INTERVAL,
 }  # a table  # fmt: skip
-_LISTED = ("BOOL", "INT", "FLOAT", "DECIMAL(p,s)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL")
+_LISTED = ("BOOL", "INT", "FLOAT", "DECIMAL(p,s)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL",
+           "LIST(T)")  # a table  # fmt: skip
+LISTS = ("LIST", "ARRAY")
 _LENGTH_IGNORED = ("VARCHAR", "CHAR")
 
 
 def type_of(name: ast.TypeName) -> Type:
-    """The type that a name means; DS210 for an unknown one, DS211 for wrong arguments."""
+    """The type that a name means; DS210 for an unknown one, DS211 for wrong arguments, DS354 for a
+    list of lists."""
+    if name.name in LISTS:
+        return _list(name)
+    if name.item is not None:
+        message = f"{name.name} takes no type in brackets"
+        raise error("DS211", message, name, f"a list of {name.item.name} is LIST({name.item.name})")
     if name.name in ("DECIMAL", "NUMERIC"):
         return _decimal(name)
     found = TYPE_NAMES.get(name.name)
@@ -33,6 +54,15 @@ def type_of(name: ast.TypeName) -> Type:
     if name.args and name.name not in _LENGTH_IGNORED:
         raise error("DS211", f"{name.name} takes no arguments", name, f"write {name.name}")
     return found
+
+
+def _list(name: ast.TypeName) -> Type:
+    if name.item is None:
+        raise error("DS211", f"{name.name} needs the type of its items", name, "write LIST(INT)")
+    item = type_of(name.item)
+    if item.kind is Kind.LIST:
+        raise nested(name)
+    return list_of(item)
 
 
 def _decimal(name: ast.TypeName) -> Type:

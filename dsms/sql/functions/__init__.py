@@ -21,6 +21,7 @@ from dsms.sql.functions.aggregate import (
     resolve_aggregate,
 )
 from dsms.sql.functions.constants import check_constants
+from dsms.sql.functions.lists import LISTS
 from dsms.sql.functions.operators import OPERATORS
 from dsms.sql.functions.scalar import NUMBERS, TEXT
 from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
@@ -47,7 +48,7 @@ __all__ = [
 ]  # a table  # fmt: skip
 
 
-GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES}
+GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES, "lists": LISTS}
 FUNCTIONS: dict[str, Function] = {f.name: f for group in GROUPS.values() for f in group}
 _BY_NAME = {n: f for f in FUNCTIONS.values() for n in (f.name, *f.aliases)}
 # operators that only their signs write: CAST and CASE have syntax of their own, `AND(a, b)` is no

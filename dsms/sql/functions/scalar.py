@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dsms.sql.functions.lists import LENGTH
 from dsms.sql.functions.rules import (
     CONCAT_WS,
     ROUND_DECIMAL,
@@ -90,8 +91,8 @@ TEXT = (
              texts("STRING -> STRING", "STRING, STRING -> STRING")),
     Function(
         "length",
-        "Number of code points; of BYTES, number of bytes.",
-        texts("STRING -> INT", "BYTES -> INT"),
+        "Number of code points; of BYTES, number of bytes; of a list, number of items.",
+        texts("STRING -> INT", "BYTES -> INT", LENGTH),
         aliases=("char_length", "character_length", "len"),
     ),
     Function("octet_length", "Number of bytes (text in UTF-8).",

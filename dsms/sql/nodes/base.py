@@ -49,11 +49,12 @@ class Ident(Node):
 
 @dataclass(frozen=True, slots=True)
 class TypeName(Node):
-    """A type as written, upper case: ``DECIMAL(10,2)`` is name DECIMAL, args (10, 2).  Known names:
-    dsms.sql.types."""
+    """A type as written, upper case: ``DECIMAL(10,2)`` is name DECIMAL, args (10, 2), and
+    ``LIST(INT)`` or ``INT[]`` name LIST, item INT.  Known names: dsms.sql.types."""
 
     name: str
     args: tuple[int, ...] = ()
+    item: TypeName | None = None
 
 
 class Unit(StrEnum):

@@ -85,6 +85,14 @@ class Literals(Times):
             " ".join(name.upper().split()), tuple(literals.integer(a, pos) for a in args), pos=pos
         )
 
+    @token_rule("NAME", "TIMESTAMP", "DOUBLE_PRECISION")
+    def type_of_items(self, pos: Pos, name: Token, item: ast.TypeName) -> ast.TypeName:
+        return ast.TypeName(" ".join(name.upper().split()), (), item, pos=pos)
+
+    @rule
+    def list_type(self, pos: Pos, item: ast.TypeName) -> ast.TypeName:
+        return ast.TypeName("LIST", (), item, pos=pos)
+
     @token_rule("INT")
     def int_literal(self, pos: Pos, token: Token) -> ast.IntLit:
         # one more than INT can hold is fine behind a minus, and only there: the parser looks again
@@ -223,6 +231,16 @@ class Expressions(Literals, Predicates):
     @rule
     def row_expr(self, pos: Pos, *items: ast.Expr) -> ast.RowExpr:
         return ast.RowExpr(items, pos=pos)
+
+    @rule
+    def list_of(self, pos: Pos, *items: ast.Expr) -> ast.FuncCall:
+        """``[1, 2]`` is the call LIST_VALUE(1, 2)."""
+        return ast.FuncCall(ast.Ident("LIST_VALUE", pos=pos), items, pos=pos)
+
+    @rule
+    def subscript(self, pos: Pos, of: ast.Expr, place: ast.Expr) -> ast.FuncCall:
+        """``l[i]`` is the call ELEMENT_AT(l, i)."""
+        return ast.FuncCall(ast.Ident("ELEMENT_AT", pos=pos), (of, place), pos=pos)
 
     @rule
     def case(self, pos: Pos, operand: ast.Expr | None, *rest: Any) -> ast.Case:

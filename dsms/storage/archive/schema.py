@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import UsageError
-from dsms.sql.types import ALWAYS, Default, Field, Kind, Schema, Type
+from dsms.lists import item_of
+from dsms.sql.types import ALWAYS, Default, Field, Kind, Schema, Type, list_of
 
 # insertion time, expiry from the archive (µs), arrival number
 TS, EXP, ID = "__ts", "__exp", "__id"
@@ -125,11 +126,13 @@ def type_of(text: str) -> Type:
     found = _DECIMAL.fullmatch(text)
     if found:
         return Type(Kind.DECIMAL, int(found[1]), int(found[2]))
-    return Type(Kind(text))
+    item = item_of(text)
+    return Type(Kind(text)) if item is None else list_of(type_of(item))
 
 
 def stored_type(type_: Type) -> pa.DataType:
-    """What a column is in Parquet: TIMESTAMP is one for everybody, INTERVAL counts microseconds."""
+    """What a column is in Parquet: TIMESTAMP is one for everybody, INTERVAL counts microseconds, a
+    LIST is its text."""
     return pa.timestamp("us", "UTC") if type_.kind is Kind.TIMESTAMP else type_.arrow
 
 

@@ -1,0 +1,227 @@
+"""LIST(T): what comes in comes out, by every way; what lists are equal; what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms import Engine, lists
+from dsms.errors import DsmsError
+from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP, Type, list_of
+from dsms_client.columns import batch_to_rows
+from tests.effort import examples
+from tests.listed import ITEMS, LISTS
+from tests.oracle.lists import packed, unpacked
+
+FEW = settings(max_examples=examples(60), deadline=None)
+COLUMNS = ", ".join(f"c{n} LIST({item})" for n, item in enumerate(ITEMS))
+NAMES = [f"c{n}" for n in range(len(ITEMS))]
+ROW = st.tuples(*(st.none() | LISTS[item] for item in ITEMS))
+
+
+def filled(columns: str, *data: Any) -> Engine:
+    engine = Engine()
+    engine.execute(f"CREATE STREAM s ({columns}, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
+    for one in data:
+        report = engine.ingest("s", one)
+        assert report.refused == 0, report.reasons
+    engine.heartbeat("s", 10_000)
+    return engine
+
+
+def told(engine: Engine, sql: str) -> Any:
+    return engine.execute(sql)[-1]
+
+
+def rows(engine: Engine, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in told(engine, sql).data.to_pylist()]
+
+
+# ---------------------------------------------------------------- in and out
+
+
+@FEW
+@given(st.lists(ROW, max_size=4))
+def test_any_list_reads_back_by_every_way(found: list[tuple[str | None, ...]]) -> None:
+    columns = {name: [row[n] for row in found] for n, name in enumerate(NAMES)}
+    texts = pa.table({k: pa.array(v, pa.string()) for k, v in columns.items()})
+    engine = filled(COLUMNS, texts.append_column("t", pa.array([1] * len(found))))
+    first = told(engine, f"SELECT {', '.join(NAMES)} FROM s")
+    assert [tuple(r.values()) for r in first.data.to_pylist()] == found
+    for form in (first.arrow(), first.polars(), first.arrow().to_batches()):
+        for one in form if isinstance(form, list) else [form]:
+            again = filled(COLUMNS, with_time(one))
+            assert rows(again, f"SELECT {', '.join(NAMES)} FROM s") == found
+    assert batch_to_rows(first.arrow()) == found  # as a client has it from Arrow
+
+
+def with_time(data: Any) -> Any:
+    if isinstance(data, pl.DataFrame):
+        return data.with_columns(pl.lit(1).alias("t"))
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    return table.append_column("t", pa.array([1] * table.num_rows))
+
+
+@FEW
+@given(st.sampled_from([*ITEMS]), st.data())
+def test_canonical_texts_are_fixed_points(item: Type, data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.none() | LISTS[item], max_size=4))
+    column = pa.array(texts, pa.string())
+    found, bad = lists.canonical(column, str(item))
+    assert found.to_pylist() == texts and not bad.any()
+    assert lists.written(lists.read(column, str(item)), str(item)).to_pylist() == texts
+    assert lists.from_edge(lists.at_edge(column, str(item))).to_pylist() == texts
+    spaced = [None if t is None else json.dumps(json.loads(t), indent=1) for t in texts]
+    if item != FLOAT:  # whose digits json would round
+        assert lists.canonical(pa.array(spaced, pa.string()), str(item))[0].to_pylist() == texts
+
+
+FORMS = {
+    "list": [[1, None], []],
+    "tuple": [(1, None), ()],
+    "numpy": [np.array([1.0, 3.0]), np.array([], np.int64)],
+    "large_list": pa.array([[1, None], []], pa.large_list(pa.int8())),
+    "fixed": pa.array([[1, 2], None], pa.list_(pa.int16(), 2)),
+    "view": pa.array([[1, None], []], pa.list_view(pa.int64())),
+    "large_view": pa.array([[1, None], []], pa.large_list_view(pa.uint8())),
+    "sliced": pa.array([[7], [1, None], [], [8]], pa.list_(pa.int64())).slice(1, 2),
+    "pandas": pd.Series([[1, None], []]),
+    "polars": pl.Series([[1, None], []]),
+    "text": ["[1, null]", "[ ]"],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_lists(form: str) -> None:
+    engine = filled("l LIST(INT)", {"l": FORMS[form], "t": [1, 2]})
+    wanted = {"numpy": ["[1, 3]", "[]"], "fixed": ["[1, 2]", None]}
+    assert [row[0] for row in rows(engine, "SELECT l FROM s")] == wanted.get(
+        form, ["[1, null]", "[]"]
+    )
+
+
+def test_items_of_python_are_what_a_column_of_them_takes() -> None:
+    day = dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    engine = filled(
+        "d LIST(DECIMAL(5,2)), w LIST(TIMESTAMP), i LIST(INTERVAL), b LIST(BYTES)",
+        [([Decimal("1.5"), 2], [day, "2020-01-03"], [dt.timedelta(seconds=1), "1 h"], [b"a"], 1)],
+    )
+    assert rows(engine, "SELECT d, w, i, b FROM s") == [
+        (
+            "[1.50, 2.00]",
+            '["2020-01-02 00:00:00", "2020-01-03 00:00:00"]',
+            '["00:00:01", "01:00:00"]',
+            '["61"]',
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [["a"], [[1]], [1.5], 5, "[1", "[1.5]", {"a": 1}, [2**63], [0] * (lists.MOST + 1)]
+)
+def test_what_is_no_list_of_the_type_is_refused(value: Any) -> None:
+    engine = filled("l LIST(INT)")
+    report = engine.ingest("s", [[value, 20_000], [[1], 20_000]])
+    assert (report.accepted, report.refused) == (1, 1)
+    with pytest.raises(DsmsError) as caught:
+        engine.ingest("s", {"l": [value], "t": [30_000]})
+    assert caught.value.code == "DS503"
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.list_(pa.int64())), pa.list_(pa.struct([("a", pa.int64())]))]
+)
+def test_lists_of_what_no_column_is_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(DsmsError) as caught:
+        filled("l LIST(INT)", pa.table({"l": pa.nulls(1, kind), "t": [1]}))
+    assert caught.value.code == "DS503" and "list" in caught.value.message
+
+
+def test_lists_are_no_values_of_other_columns() -> None:
+    with pytest.raises(DsmsError) as caught:
+        filled("k STRING", pa.table({"k": [["a"]], "t": [1]}))
+    assert caught.value.code == "DS503"
+    assert filled("k STRING").ingest("s", [[["a"], 20_000]]).refused == 1
+
+
+# ---------------------------------------------------------------- equality
+
+
+WORDS = ["[1, 2]", "[2, 1]", "[]", None, "[1, 2]", "[null]", None, "[1]"]
+
+
+def test_lists_group_join_and_are_told_apart() -> None:
+    engine = filled("l LIST(INT), k INT", {"l": WORDS, "k": range(8), "t": [1] * 8})
+    engine.execute("CREATE TABLE r (l LIST(INT) PRIMARY KEY, v INT)")
+    engine.execute("INSERT INTO r VALUES ([1, 2], 5), ([], 6), (CAST('[ null ]' AS INT[]), 7)")
+    counted = dict(rows(engine, "SELECT l, COUNT(*) AS n FROM s GROUP BY l"))
+    assert counted == {w: WORDS.count(w) for w in WORDS}
+    assert {row[0] for row in rows(engine, "SELECT DISTINCT l FROM s")} == set(WORDS)
+    joined = rows(engine, "SELECT s.k, r.v FROM s, r WHERE s.l = r.l")
+    assert sorted(joined) == [(0, 5), (2, 6), (4, 5), (5, 7)]
+    assert rows(engine, "SELECT COUNT(DISTINCT l) AS n FROM s") == [(5,)]
+    assert sorted(rows(engine, "SELECT k FROM s WHERE l IN ([1], [2, 1])")) == [(1,), (7,)]
+    with pytest.raises(DsmsError) as caught:
+        engine.execute("INSERT INTO r VALUES ([1, 2], 9)")
+    assert caught.value.code == "DS521"
+
+
+def test_a_zero_and_a_nan_are_what_they_are_elsewhere() -> None:
+    engine = Engine()
+    nan = "CAST(['NaN'] AS LIST(FLOAT)) = CAST(['nan'] AS LIST(FLOAT)) AS b"
+    assert rows(engine, f"SELECT [0.0] = [-0.0] AS a, {nan}") == [(True, True)]
+    assert rows(engine, "SELECT LIST_CONTAINS([-0.0], 0.0) AS a") == [(True,)]
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def test_lists_outlast_a_restart(tmp_path: Any) -> None:
+    folder = str(tmp_path / "data")
+    engine = Engine(folder)
+    engine.execute(
+        "CREATE STREAM s (l LIST(STRING) DEFAULT ['n'], t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
+        "CREATE TABLE r (k INT PRIMARY KEY, l LIST(FLOAT));"
+        "CREATE QUERY q AS SELECT l, COUNT(*) AS n FROM s [RANGE 1 h] GROUP BY l"
+    )
+    engine.execute("INSERT INTO r VALUES (1, [1.5, NULL])")
+    engine.ingest("s", [[["a", None], 1], [[], 2], [["a", None], 3]])
+    engine.heartbeat("s", 10)
+    before = rows(engine, "SHOW CREATE ALL")
+    engine.close()
+    engine = Engine(folder)
+    assert rows(engine, "SHOW CREATE ALL") == before
+    assert rows(engine, "SELECT l FROM r") == [("[1.5, null]",)]
+    engine.ingest("s", [{"l": ["a", None], "t": 20}, {"t": 21}])
+    engine.heartbeat("s", 30)
+    found = dict(rows(engine, "SELECT l, COUNT(*) AS n FROM s [RANGE 1 h] GROUP BY l"))
+    assert found == {'["a", null]': 3, "[]": 1, '["n"]': 1}
+    engine.close()
+
+
+# ---------------------------------------------------------------- what others see
+
+
+def test_arrow_has_lists_and_html_their_texts() -> None:
+    engine = filled("l LIST(STRING), w LIST(TIMESTAMP)", [(["<b>", None], [0], 1)])
+    found = told(engine, "SELECT l, w FROM s")
+    assert found.types == ("LIST(STRING)", "LIST(TIMESTAMP)")
+    assert found.arrow().schema.types == [pa.list_(pa.string()), pa.list_(pa.timestamp("us"))]
+    assert found.arrow().to_pylist() == [{"l": ["<b>", None], "w": [dt.datetime(1970, 1, 1)]}]
+    assert "[&quot;&lt;b&gt;&quot;, null]" in found._repr_html_()
+
+
+def test_texts_of_the_oracle_are_read_as_they_were_written() -> None:
+    assert unpacked(packed([1, None], list_of(INT)), list_of(INT)) == [1, None]
+    assert packed(["a\n", '"'], list_of(STRING)) == '["a\\n", "\\""]'
+    assert packed([0], list_of(TIMESTAMP)) == '["1970-01-01 00:00:00"]'
