@@ -298,15 +298,13 @@ class Worker:
                 self._next_of(*(job.group or (job,)))
         if wait is not None:
             wait.add_done_callback(lambda future: self._unpark(job))
-            return
-        if job.replies:
+        elif job.replies:
             self._loop.call_soon_threadsafe(self._answer, job, result, error)
-            return
-        if job.group:
-            group, job.group = job.group, []  # it must not hold itself: jobs are no garbage in circles
+        elif job.group:
+            group, job.group = job.group, []  # it must not hold itself, as a circle of objects
             self._loop.call_soon_threadsafe(_answer_all, group, result, error)
-            return
-        self._loop.call_soon_threadsafe(job.done, result, error)
+        else:
+            self._loop.call_soon_threadsafe(job.done, result, error)
 
     def _answer(self, job: EngineJob, result: Any, error: BaseException | None) -> None:
         """The job's lane goes on once its session has the answer (and may have held the lane)."""
@@ -332,9 +330,8 @@ class Worker:
             assert job.lane is not None
             job.lane.jobs.popleft()
             lanes[job.lane] = None
-        for lane in lanes:
-            if lane.jobs:
-                self._push(lane.jobs[0])
+        for lane in (lane for lane in lanes if lane.jobs):
+            self._push(lane.jobs[0])
 
 
 def _is_like(job: EngineJob, like: Alike) -> bool:
