@@ -107,14 +107,14 @@ class Grouping:
                 out[k] = copy(refused)
         left = [k for k, problem in enumerate(out) if problem is None]
         found = fitted([frames[k].payload for k in left], shape)
+        key = self._engine.key_of(shape.stream)
         for k, rows in zip(left, found, strict=True):
             frame = frames[k]
-            out[k] = rows if isinstance(rows, DsmsError) else self._frame(frame, shape, rows)
+            out[k] = rows if isinstance(rows, DsmsError) else self._frame(frame, shape, rows, key)
         return out
 
-    def _frame(self, frame: Waiting, shape: StreamShape, rows: Any) -> Frame | DsmsError:
+    def _frame(self, frame: Waiting, shape: StreamShape, rows: Any, key: str) -> Frame | DsmsError:
         try:
-            key = self._engine.key_of(shape.stream)
             self._intake.check_rows(frame.user, shape.stream, len(rows), key)
         except DsmsError as problem:
             return problem

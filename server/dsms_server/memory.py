@@ -44,6 +44,7 @@ class Memory:
         self._lock = threading.Lock()
         self._lent: dict[Cancel, int] = {}
         self._engine: Counter[str] = Counter()
+        self._held = 0  # bytes of it in all
         self.requests = self.replies = 0  # kept by the server
         self.arrived = 0  # bytes of rows since the last look; kept by the server
         self._waited = 0  # bytes of requests that were not answered at the last look
@@ -57,7 +58,8 @@ class Memory:
     @property
     def used(self) -> int:
         """Bytes of all parts."""
-        return self.requests + self.replies + self._engine.total() + sum(list(self._lent.values()))
+        lent = sum(list(self._lent.values())) if self._lent else 0
+        return self.requests + self.replies + self._held + lent
 
     @property
     def pressing(self) -> int:
@@ -83,7 +85,7 @@ class Memory:
         """Ask the engine, in its thread, what it holds."""
         began = elapsed()
         self._see(held())
-        self._freed.look(self._engine.total())
+        self._freed.look(self._held)
         took = elapsed() - began
         self._next_look = began + max(1.0, SELDOM * took)
 
@@ -92,10 +94,12 @@ class Memory:
         for line in held:
             found[line.part] += line.bytes
         applied = self._waited + self.arrived - self.requests
+        total = found.total()
         if applied >= ENOUGH:
-            steep = (found.total() - self._engine.total()) / applied
+            steep = (total - self._held) / applied
             self._steep = min(STEEPEST, max(steep, self._steep / 2))
-        self._engine, self.arrived, self._waited = found, 0, self.requests
+        self._engine, self._held = found, total
+        self.arrived, self._waited = 0, self.requests
 
     def bound(self, size: int) -> int:
         """A bound of the server on bytes on their way, or a quarter of the budget if that is
@@ -129,11 +133,12 @@ class Memory:
     def take_rows(self, size: int) -> None:
         """Rows of so many bytes come.  Raises DS625 if there is none left, or where what they would
         grow to, with those that have come since the last look, goes far beyond it."""
-        self.check("rows")
         if self.limit is not None:
+            if (used := self.used) >= self.limit:
+                raise _none_left("rows", used, self.limit)
             more = int((self.arrived + size) * self._steep)
-            if self.used + more >= self.limit + self.limit // FAR:
-                raise _none_left(f"rows that take {more / MIB:.1f} MiB", self.used, self.limit)
+            if used + more >= self.limit + self.limit // FAR:
+                raise _none_left(f"rows that take {more / MIB:.1f} MiB", used, self.limit)
         self.arrived += size
 
     def grow(self, what: str, more: int, held: Iterable[MemoryLine]) -> None:
@@ -143,6 +148,7 @@ class Memory:
         if self.limit is not None and (used := self.used) + more > self.limit:
             raise _none_left(f"{what} of {more / MIB:.1f} MiB", used, self.limit)
         self._engine["streams"] += more
+        self._held += more
 
     @contextmanager
     def lent(self, most: int, who: Cancel | None) -> Iterator[int]:

@@ -37,11 +37,12 @@ class Metrics:
         )
         self.wrong_tokens = Counter("dsms_wrong_tokens", "wrong tokens given", registry=registry)
         self.requests = Counter("dsms_requests", "requests by name", ["op"], registry=registry)
-        self._by_op: dict[str, Counter] = {}
+        self._often: list[Often] = []
+        self._by_op: dict[str, Often] = {}
         self.errors = Counter("dsms_errors", "errors answered by code", ["code"], registry=registry)
         self.frames_in = Counter("dsms_frames_received", "frames received", registry=registry)
         self.bytes_in = Counter("dsms_received_bytes", "bytes received", registry=registry)
-        self.bytes_out = Counter("dsms_sent_bytes", "bytes sent", registry=registry)
+        self.bytes_out = self._tallied(Counter("dsms_sent_bytes", "bytes sent", registry=registry))
         self.rows = Counter(
             "dsms_ingested_rows",
             "rows received by what became of them",
@@ -49,7 +50,7 @@ class Metrics:
             registry=registry,
         )
         self._accepted, self._late, self._refused = (
-            self.rows.labels(fate) for fate in ("accepted", "late", "refused")
+            self._tallied(self.rows.labels(fate)) for fate in ("accepted", "late", "refused")
         )
         self.pushes = Counter("dsms_pushes", "result pushes handed to sessions", registry=registry)
         self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
@@ -161,6 +162,10 @@ class Metrics:
         self.engine: Mapping[str, Any] = {}
         registry.register(_EngineCollector(self))  # type: ignore[arg-type]
 
+    def _tallied(self, counter: Counter) -> Often:
+        self._often.append(Often(counter))
+        return self._often[-1]
+
     def count_rows(self, report: IngestReport) -> None:
         if report.accepted:
             self._accepted.inc(report.accepted)
@@ -172,7 +177,7 @@ class Metrics:
     def count_request(self, op: str) -> None:
         counter = self._by_op.get(op)
         if counter is None:
-            counter = self._by_op[op] = self.requests.labels(op)
+            counter = self._by_op[op] = self._tallied(self.requests.labels(op))
         counter.inc()
 
     def observe_update(
@@ -193,7 +198,28 @@ class Metrics:
 
     def text(self) -> bytes:
         """The exposition format of everything."""
+        for counter in self._often:
+            counter.settle()
         return generate_latest(self.registry)
+
+
+class Often:
+    """A counter that the event loop raises for each small frame: its lock is taken when somebody
+    looks."""
+
+    __slots__ = ("_counter", "_since")
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._since = 0
+
+    def inc(self, more: int = 1) -> None:
+        self._since += more
+
+    def settle(self) -> None:
+        """The counter has what has come since the last time."""
+        since, self._since = self._since, 0
+        self._counter.inc(since)
 
 
 class _EngineCollector:
