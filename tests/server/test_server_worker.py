@@ -4,7 +4,9 @@ starves."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -15,7 +17,7 @@ from dsms_server.decode import StreamShape
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.pieces import join, part
 from dsms_server.pushes import push_frames
-from dsms_server.worker import EngineJob, Lane, Urgency, Worker
+from dsms_server.worker import Alike, EngineJob, Lane, Urgency, Worker
 from tests.waiting import WAIT
 
 
@@ -90,6 +92,44 @@ def test_statements_and_heartbeats_pass_a_big_frame():
 def test_bulk_is_not_starved_by_statements():
     jobs = [("a", 1, Urgency.BULK, None), *(("s", 1, Urgency.STATEMENT, None) for _ in range(100))]
     assert 50 < trace(*jobs).index("a") < 80
+
+
+class Rows:
+    """What a frame brings."""
+
+
+async def _together(count):
+    """So many jobs that are applied as one: what is still there of their rows when all are done."""
+    loop, go = asyncio.get_running_loop(), threading.Event()
+    worker = Worker(loop)
+    worker.start()
+    gate = worker.call(lambda: go.wait(WAIT))
+
+    def start(rows):
+        return [len(rows)] * len(rows)
+        yield
+
+    frames = [Rows() for _ in range(count)]
+    known = [weakref.ref(rows) for rows in frames]
+    ended = [loop.create_future() for _ in frames]
+    for rows, future in zip(frames, ended, strict=True):
+        job = EngineJob(lambda: start([0]), lambda result, _, to=future: to.set_result(result))
+        job.alike = Alike("s", 1, 100, rows, start)
+        worker.submit(job, Lane())
+    del frames, rows, job
+    go.set()
+    await gate
+    assert await asyncio.gather(*ended) == [count] * count
+    await worker.stop()
+    return [ref for ref in known if ref() is not None]
+
+
+def test_jobs_that_went_together_leave_no_circle_for_the_collector():
+    gc.disable()  # which stops everybody while it looks
+    try:
+        assert not asyncio.run(_together(3))
+    finally:
+        gc.enable()
 
 
 def test_results_and_errors_reach_the_loop():
