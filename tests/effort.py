@@ -49,15 +49,17 @@ def _slow(case: Any) -> Any:
     return pytest.param(*values, marks=SLOW)
 
 
-def thinned(every: int = 1) -> pytest.MarkDecorator:
+def thinned(every: int = 1, tests: int = 1) -> pytest.MarkDecorator:
     """Of a test whose cases are a product, those in which each value of each parameter comes once,
     and of these each n-th, the first one among them; the others are slow.  For all tests of a file:
-    `pytestmark = thinned(4)`."""
-    return pytest.mark.thinned(every)
+    `pytestmark = thinned(4)`; of which only each n-th test is shown: `thinned(4, tests=3)`."""
+    return pytest.mark.thinned(every, tests=tests)
 
 
 def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The cases that `thinned` leaves out, of those that aren't slow anyway."""
+    """The cases and tests that `thinned` leaves out, of those that aren't slow anyway."""
+    items = list(items)
+    yield from _tests_left_out(items)
     cases: dict[tuple[str, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         if (
@@ -72,6 +74,16 @@ def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         every = max(mark.args[0] for mark in some[0].iter_markers("thinned"))
         shown = kept(positions([item.callspec._idlist for item in some]), every)
         yield from (item for item, stays in zip(some, shown, strict=True) if not stays)
+
+
+def _tests_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    met: dict[str, dict[str, int]] = defaultdict(dict)
+    for item in items:
+        nth = max((mark.kwargs["tests"] for mark in item.iter_markers("thinned")), default=1)
+        if nth > 1 and isinstance(item, pytest.Function):
+            there = met[item.nodeid.partition("::")[0]]
+            if there.setdefault(item.originalname, len(there)) % nth:
+                yield item
 
 
 def positions(names: Iterable[Sequence[str]]) -> list[dict[str, int]]:

@@ -2,10 +2,10 @@
 
 A server, a shell or a fuzzer's child works for a second or two before it begins: it imports
 modules, reads the grammar, loads kernels.  `Popen` and `run` are those of `subprocess`, but what is
-`python -m MODULE ...` is forked from a process that has done all that (`python -m tests.forked`; it
-has one thread).  It is a child of the one that asked for it, and is waited for, killed and read as
-any other.  Everything else, and everything on other systems than Linux, starts as ever; so does
-what is about how a process starts, which uses `subprocess` itself.
+`python -m MODULE ...` or `python -c CODE ...` is forked from a process that has done all that
+(`python -m tests.forked`; it has one thread).  It is a child of the one that asked for it, and is
+waited for, killed and read as any other.  With --all everything starts as ever, and so it does on
+other systems than Linux; what is about how a process starts uses `subprocess` itself.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.effort import effort, unsynced
+
 ROOT = Path(__file__).resolve().parent.parent
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 MODULES = ("dsms_client.cli", "dsms_client.sync", "dsms_client.files.like", "dsms_server.serve",
@@ -41,11 +43,11 @@ HERE = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 
 
 class Popen(subprocess.Popen[Any]):
-    def _execute_child(self, *given: Any) -> None:  # type: ignore[override]
-        said = inspect.signature(super()._execute_child).bind(*given).arguments  # type: ignore[misc]
-        words = _module(said)
+    def _execute_child(self, *given: Any) -> None:
+        said = inspect.signature(super()._execute_child).bind(*given).arguments
+        words = _words(said)
         if words is None:
-            super()._execute_child(*given)  # type: ignore[misc]
+            super()._execute_child(*given)
             return
         ends = {name: said[name] for name in inspect.signature(self._close_pipe_fds).parameters}
         fds = [ends[name] for name in ("p2cread", "c2pwrite", "errwrite")]
@@ -57,7 +59,7 @@ class Popen(subprocess.Popen[Any]):
         }
         self.pid = ORIGIN.fork(request, [at if fd == -1 else fd for at, fd in enumerate(fds)])
         self._child_created = True
-        self._close_pipe_fds(**ends)  # type: ignore[attr-defined]
+        self._close_pipe_fds(**ends)
 
 
 def run(args: Any, input: Any = None, capture_output: bool = False, check: bool = False,
@@ -74,18 +76,17 @@ def run(args: Any, input: Any = None, capture_output: bool = False, check: bool 
     return done
 
 
-def _module(said: dict[str, Any]) -> list[str] | None:
-    """The module and its words, of a command that may be forked."""
+def _words(said: dict[str, Any]) -> list[str] | None:
+    """What follows the name of Python, of a command that may be forked."""
     args, env = said["args"], said["env"]
-    if sys.platform != "linux" or isinstance(args, str | bytes | os.PathLike):
+    if effort() or sys.platform != "linux" or isinstance(args, str | bytes | os.PathLike):
         return None
     python, *words = [os.fspath(word) for word in args]
     words = words[1:] if words[:1] == ["-P"] else words
     simple = not (said["pass_fds"] or said["preexec_fn"] or said["shell"])
     alike = _starts(os.environ if env is None else env) == _starts(ORIGIN.env)
-    return (
-        words[1:] if python == sys.executable and words[:1] == ["-m"] and simple and alike else None
-    )
+    ours = python == sys.executable and words[:1] in (["-m"], ["-c"])
+    return words if ours and simple and alike else None
 
 
 def _starts(env: Any) -> dict[str, str]:
@@ -152,7 +153,6 @@ def _read(line: socket.socket, size: int) -> bytes:
 
 def _ready() -> None:
     from dsms_server import lean
-    from tests.effort import unsynced
 
     unsynced()
     lean.load_arrow()
@@ -218,12 +218,15 @@ def _become(request: dict[str, Any], fds: list[int]) -> None:
     os.environ.update(request["env"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _streams()
-    module, *words = request["words"]
-    sys.argv = [module, *words]
+    how, what, *words = request["words"]
+    sys.argv = [what if how == "-m" else how, *words]
     sys.path[0] = request["cwd"]
-    sys.modules.pop(module, None)  # it is run anew
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if how == "-m":
+            sys.modules.pop(what, None)  # it is run anew
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(what, {"__name__": "__main__"})
         code: Any = 0
     except SystemExit as end:
         code = end.code
@@ -238,7 +241,7 @@ def _end(code: Any) -> None:
     if code is not None and not isinstance(code, int):
         print(code, file=sys.stderr)
         code = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    threading._shutdown()  # waits for threads
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()

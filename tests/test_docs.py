@@ -15,6 +15,7 @@ import pytest
 
 from dsms_client.cli import COMMANDS, main
 from dsms_server.config import Config
+from tests import forked
 from tests.pages import text
 from tests.pages.__main__ import TITLE
 from tests.pages.links import INCLUDED, dead, headings, hooks
@@ -113,7 +114,7 @@ def examples() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("module", sorted({module for module, _ in examples()}))
 def test_options_of_examples_exist(module: str):
-    run = subprocess.run(
+    run = forked.run(
         [sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True
     )
     assert run.returncode == 0

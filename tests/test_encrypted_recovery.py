@@ -1,6 +1,6 @@
 """Crashes and damage once more, in data folders that are encrypted: the same is noticed.
 
-Each test with one of its cases, and with --all with all that it has without a key.
+Each third test with one of its cases, and with --all all with all that they have without a key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.test_recovery import *  # noqa: F403
 del test_a_catalog_of_an_older_layout_is_taken_over  # noqa: F821
 
 
-pytestmark = thinned(1000)
+pytestmark = thinned(1000, tests=3)
 
 
 @pytest.fixture(autouse=True, scope="module")

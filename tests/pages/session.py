@@ -21,6 +21,7 @@ from typing import Any
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms_client.cli import main as dsms
+from tests import forked
 from tests.pages import text
 from tests.pages.text import ROOT, Block, Step
 from tests.waiting import WAIT, reserved
@@ -196,9 +197,7 @@ class Session:
                 self.port,
                 *words,
             ]
-            self._server = subprocess.Popen(
-                command, cwd=self.folder, stderr=subprocess.PIPE, text=True
-            )
+            self._server = forked.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True)
             said = "".join(_until_it_listens(self._server))
             self._said = []
             self._rest = threading.Thread(

@@ -158,6 +158,7 @@ def leftovers(count: int) -> None:
     for name in ground.endings():
         ground.end(name, 2)
         gc.collect()
+        gc.freeze()  # what there is stays
         gc.disable()
         gc.set_debug(gc.DEBUG_SAVEALL)
         ground.end(name, count)
