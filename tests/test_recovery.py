@@ -53,7 +53,7 @@ def test_without_any_checkpoint_everything_is_applied_again(tmp_path, undisturbe
 def test_restart_time_is_bounded_by_the_state_not_by_history(tmp_path):
     world = opened(tmp_path, checkpoint_bytes=2000)
     checkpoints = set()
-    for steps in range(40, 161 if effort() else 121, 40):
+    for steps in range(40, 161 if effort() else 81, 40):
         run(world, steps)
         world.crash()
         world.open()
