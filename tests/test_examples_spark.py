@@ -122,6 +122,7 @@ def test_the_worst_routes_of_each_day_and_the_week_before(spark, archive):
     assert text[2].startswith("Mon 04 Mar 2013") and text[2].endswith("-")
 
 
+@SLOW
 def test_carriers_and_hours_cluster_as_they_behave(spark, archive):
     delays = defaultdict(list)
     for _, _, carrier, delay, departed in FLIGHTS:

@@ -56,8 +56,8 @@ def test_every_way_is_that_of_many_stories() -> None:
                 ]
             )
     pairs = [*product(STRATEGIES, CUTS), *product((*STRATEGIES, *CUTS), (True, False))]
-    assert min(met[pair] for pair in pairs) >= 20
-    assert min(met[("path", f"'{path}'"),] for path in runner.PATHS) >= 10
+    assert min(met[pair] for pair in pairs) >= 10
+    assert min(met[("path", f"'{path}'"),] for path in runner.PATHS) >= 5
 
 
 def _problems(tmp_path: Path, story: str) -> list[str]:

@@ -47,12 +47,9 @@ def all_ways(seed: int = 0) -> list[Way]:
     return [Way(s, c, o, seed) for s, c, o in product(STRATEGIES, CUTS, (True, False))]
 
 
-def drawn_ways(name: str) -> list[Way]:
-    """Every strategy and every cut once, with the rules on and off: which go together, the name of
-    a story draws."""
-    random = Random(crc32(name.encode()))
-    cuts, first = random.sample(CUTS, len(CUTS)), random.randrange(2)
-    return [Way(strategy, cuts[i], (i + first) % 2 == 0) for i, strategy in enumerate(STRATEGIES)]
+def drawn_way(name: str) -> Way:
+    """One of all ways, which the name of a story draws."""
+    return Random(crc32(name.encode())).choice(all_ways())
 
 
 def some_ways(seed: int = 0) -> list[Way]:
