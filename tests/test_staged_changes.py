@@ -9,7 +9,7 @@ import pytest
 
 from dsms.api import Cancel
 from dsms.engine import Engine
-from dsms.errors import UsageError
+from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
 from tests.keys import everywhere
 from tests.staged_world import CHANGES, CONFLICTS, INSERT, few, opened, played, rows
@@ -289,6 +289,33 @@ def test_a_table_that_is_dropped_or_renamed_meanwhile():
 
         played(db.slices(INSERT), between)
         assert len(rows(db)) == there
+
+
+@pytest.mark.parametrize("name", ["update", "delete", "insert", "conflict"])
+@pytest.mark.parametrize("made", ["", "CREATE TABLE d (k STRING, x FLOAT)"])
+def test_a_table_is_dropped_at_any_piece(name, made, tmp_path):
+    """What it was is changed, or the statement is told what there is now."""
+    at, codes = 0, set()
+    while True:
+        db = opened(str(tmp_path / str(at)))
+        db.execute("DROP QUERY j")
+        db.execute(INSERT)
+        statement = db.slices((CHANGES | CONFLICTS)[name])
+        try:
+            for _ in range(at + 1):
+                next(statement)
+        except StopIteration:
+            break
+        db.execute(f"DROP TABLE d; {made}")
+        try:
+            played(statement)
+            codes.add("done")
+        except DsmsError as problem:
+            codes.add(problem.code)
+        assert not db.runtime.holds.held and os.listdir(tmp_path / str(at) / "journal" / "changes")
+        db.close()
+        at += 3
+    assert at > 12 and codes and not [c for c in codes if c.startswith("DS9")], codes
 
 
 def test_repeats_are_found_across_pieces():

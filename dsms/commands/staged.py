@@ -71,6 +71,8 @@ class Commit:
 
     def pieces(self) -> Pieces[bool]:
         """Do it all, up to where queries react; False, and nothing is done, if it was overtaken."""
+        if not self.unchanged():
+            return False  # not even the table need be there
         durable, table = self.runtime.durable, self.runtime.tables[self.key]
         name = None if durable is None else durable.blobs.reserve(durable.journal.lsn)
         done = False

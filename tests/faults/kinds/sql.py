@@ -12,17 +12,16 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from dsms.commands import staged
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
-from dsms.tables import staging
 from tests.faults.cases import judge
 from tests.faults.formats.sentences import sentence
 from tests.faults.formats.statements import statement
 from tests.faults.mutate import mutated
 from tests.folders import story
 from tests.folders.play import play
+from tests.staged_world import BOUNDS
 
 LIFE = 300
 MOST = 20  # persistent queries at a time
@@ -82,7 +81,8 @@ class Victim:
     judged = 1
 
     def __init__(self) -> None:
-        staged.MANY = staging.STAGED = 2  # rows from which a change of a table is made in pieces
+        for room, name, _ in BOUNDS:
+            setattr(room, name, 2)  # rows from which a change of a table is made in pieces
         self._folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self.engine = Engine(
             self._folder,
