@@ -18,18 +18,20 @@ from tests.server.test_server_dump import ran
 S = 1_000_000
 DECLARED = """
 CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t MAX FUTURE 5 s;
-CREATE STREAM r (k INT, t INT) TIMESTAMP BY t UNIT s SLACK 1 s RETAIN 10 s;
+CREATE STREAM r (k INT, t INT) TIMESTAMP BY t UNIT s SLACK 1 s MAX FUTURE 1 h RETAIN 10 s;
 CREATE STREAM "St" (k INT);
 CREATE STREAM keyed (k INT, t TIMESTAMP) TIMESTAMP BY t KEY (k);
 CREATE STREAM none (k INT, t TIMESTAMP) TIMESTAMP BY t;
 CREATE STREAM d TIMESTAMP BY at AS SELECT Istream(k) FROM s [NOW];
 CREATE STREAM e AS SELECT Istream(k) FROM s [NOW];
 CREATE STREAM f AS SELECT Istream(k) FROM "St" [NOW];
+CREATE STREAM g TIMESTAMP BY at RETAIN 1 h AS SELECT Istream(k) FROM r [NOW];
+CREATE STREAM h AS SELECT Istream(k) FROM g [NOW];
 CREATE QUERY q AS SELECT COUNT(*) AS n FROM s [RANGE 3 s];
 """
 ASKED = [
     f"SELECT COUNT(*) AS n, MIN(k) AS k FROM {stream} [{window}]"
-    for stream in ("s", "r", "keyed", "none", "d", "e")
+    for stream in ("s", "r", "keyed", "none", "d", "e", "g", "h")
     for window in ("RANGE 2 s", "RANGE 9 s", "RANGE 20 s", "RANGE UNBOUNDED", "SINCE 1 min",
                    "ROWS 1", "ROWS 30")
     if stream != "keyed" or not window.startswith("ROWS")
@@ -104,6 +106,7 @@ def test_the_dump_says_since_when(serve: Any, tmp_path: Path) -> None:
         f'ALTER STREAM "d" SET SINCE TO {at};',
         f'ALTER STREAM "e" SET SINCE TO {at};',  # its rows come again
         'ALTER STREAM "f" SET SINCE TO NOW;',
+        "ALTER STREAM \"h\" SET SINCE TO TIMESTAMP '1970-01-01 00:00:50.000001';",
     ]
     assert text.index("SET SINCE TO NOW") < text.index("CREATE QUERY q")
 

@@ -110,8 +110,9 @@ def furthest(made: Made) -> int | None:
     return None if said is None else interval_of(said[1])
 
 
-def sources(made: Sequence[Made], stream: str) -> set[str]:
-    """The streams (in small letters) on which the rows of that one rest, which queries feed."""
+def sources(made: Sequence[Made], stream: str, moved: set[str]) -> set[str]:
+    """The streams (in small letters) of whose rows those of that one are made again, by queries:
+    as far as streams are not `moved`, which get their own rows back."""
     streams = {m.name.casefold() for m in made if m.kind == "stream"}
     makers = {m.name.casefold(): m.words for m in made if m.kind in ("stream", "query")}
     found, left = set[str](), [stream]
@@ -120,7 +121,7 @@ def sources(made: Sequence[Made], stream: str) -> set[str]:
         words = makers.get(one, set()).union(*(m.words for m in made if m.feeds == one))
         more = words & makers.keys() - found
         found |= more
-        left += more
+        left += more - moved
     return found & streams
 
 

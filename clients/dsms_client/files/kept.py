@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,8 @@ class Files:
         before = np.concatenate(([at[0] if self.last is None else self.last], at[:-1]))
         cuts = np.flatnonzero(at - before > self.most).tolist()
         self.last = int(at[-1])
-        if not cuts or cuts[0]:
-            self._write(rows.slice(0, cuts[0] if cuts else None))
-        for first, end in zip(cuts, [*cuts[1:], len(at)], strict=True):
+        self._write(rows.slice(0, cuts[0] if cuts else None))
+        for first, end in pairwise([*cuts, len(at)]):
             self._begin(rows.schema, int(at[first]) - 1)
             self._write(rows.slice(first, end - first))
 

@@ -72,7 +72,7 @@ def _known(declared: list[Made], streams: list[Status], moved: set[str]) -> dict
     found = {}
     for key, stream in by_key.items():
         again = stream["clock"].startswith(FED) and key not in moved
-        rests = [by_key[k] for k in ({key, *sources(declared, key)} if again else {key})]
+        rests = [by_key[k] for k in ({key, *sources(declared, key, moved)} if again else {key})]
         gone = [s["since"] for s in rests if s["since"] is not None and s["key"] is None]
         if gone and stream["key"] is None:
             anew = any(s["clock"].startswith(STAMPED) for s in rests)
@@ -99,6 +99,8 @@ def _rows(
     name, since = literals.name(stream["stream"]), stream["since"]
     if stream["waiting"]:
         yield f"-- stream {name}: {stream['waiting']} rows wait behind its clock"
+    if stream["key"] is not None:
+        yield f"-- stream {name}: what it held before, of which UNTIL ... AGO tells, does not come"
     last = since - 1 if since is not None and stream["key"] is None else None
     files = Files(folder, f"stream{number}", last, most)
     write(client, files, stream)
