@@ -79,7 +79,7 @@ def test_a_plan_chosen_before_the_first_rows_changes_soon() -> None:
 
 
 def test_it_changes_with_the_data_and_does_not_flap() -> None:
-    """Once other joins have been much better for as long as a row lives; later for longer."""
+    """Once as much has been lost as a change costs, and more; later once much more has."""
     engine, same = made(), made(", replan = never")
     changes = []
     for k, (begin, end) in enumerate([(0, 12), (12, 36), (36, 39), (39, 42), (42, 45), (45, 60)]):
@@ -87,7 +87,7 @@ def test_it_changes_with_the_data_and_does_not_flap() -> None:
             fed(one, begin, end, *((FAST, SLOW) if k % 2 == 0 else (SLOW, FAST)), seed=k)
         changes.append(query(engine).chosen.changes)
     assert changes == [1, 2, 2, 2, 2, 2]
-    assert 17 * SECOND <= query(engine).chosen.since < 36 * SECOND
+    assert 12 * SECOND <= query(engine).chosen.since < 24 * SECOND
     assert told(engine) == told(same)
     assert engine.stats()["replans"] == engine.stats()["queries"]["q"]["replans"] == 2
 
@@ -159,7 +159,7 @@ def test_little_is_measured_where_nothing_changes(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Watch, "_searched", lambda *a: searches.append(1) or search(*a))
     engine = made()
     fed(engine, 0, 60, FAST, SLOW)
-    assert len(searches) <= 3 and len(looks) < 15
+    assert len(searches) <= 3 and len(looks) < 20
 
 
 OTHER = f"SELECT a.k, COUNT(*) AS n, SUM(c.x) AS m {CHAIN} GROUP BY a.k HAVING COUNT(*) > 3"

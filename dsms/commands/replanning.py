@@ -118,7 +118,7 @@ class Replanner:
         some = [running, *sharers(runtime, running, watch.path)]
         asked = [dict(one.definition.options).get("replan_after") for one in some]
         longest = max((int(a) for a in asked if a is not None), default=None)
-        found = watch.look(options_of(runtime, query), watch.patience(longest))
+        found = watch.look(options_of(runtime, query), longest)
         if running.chosen.blind:  # now it is not any more
             for one in some:
                 one.chosen = replace(one.chosen, blind=False)

@@ -27,9 +27,11 @@ LEAST = (
 DEARER = 3  # of so many times as many plans one is searched for with each input more
 FIRST = 1024  # ... before the first look, where nothing was known when the plan was chosen
 ENOUGH = 128  # rows of an input between two looks, on average: of fewer no rate is known
-FRUITLESS = 64  # so much longer it may last at most, if searches find nothing
-MOST_DOUBLED = 8  # changes after which the time before another one grows no more
-USUAL = 60_000_000  # µs before a change, where no window says how fast things change
+FRUITLESS = 16  # so much longer it may last at most, if searches find nothing
+MOST_DOUBLED = 8  # changes after which the price of another one grows no more
+USUAL = 60_000_000  # µs that a row lives, where no window says so
+MOVED = 4  # row operations to put a row that is alive into other joins
+SECOND = 1_000_000
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class Watch:
     waits    how much longer that takes than at first
     found    what the last search went by, and what was expected
     dear     the instant from which on other joins have been much better
+    lost     row operations that these would have saved since then, and what was found of them
     why_not  why they can't be exchanged now
     """
 
@@ -60,6 +63,8 @@ class Watch:
     found: dict[int, Figures] = field(default_factory=dict)
     usual: dict[int, Estimate] = field(default_factory=dict)
     dear: int | None = None
+    lost: float = 0.0
+    better: Better | None = None
     why_not: str | None = None
 
     unit: Unit = field(init=False)
@@ -143,18 +148,40 @@ class Watch:
         done, came = self.due
         return bool(self.there) and self._came() >= came and self._done() >= done
 
-    def look(self, options: PlanOptions, patience: int) -> tuple[Better, dict[int, Figures]] | None:
-        """Measure; what to change the joins for, and by which figures, if it is time."""
-        now = self._measured()
+    def look(
+        self, options: PlanOptions, asked: int | None
+    ) -> tuple[Better, dict[int, Figures]] | None:
+        """Measure; what to change the joins for, and by which figures, if it is time.  asked: µs
+        for which other joins must have been much better (None: until it pays)"""
+        since, now = self._since(), self._measured()
         alike = bool(self.found) and all(
             f.alike(self.found[k], lasts(self.usual[k])) for k, f in now.items()
         )
-        found = None if alike and self.dear is None else self._searched(now, options)
-        self.waits = min(2 * self.waits, FRUITLESS) if self.dear is None else 1
-        self.rest()
-        if found is None or self.dear is None or self.unit.clock - self.dear < patience:
+        if not alike:
+            self.better = self._searched(now, options)
+        found, dear = self.better, self.dear
+        if found is None or dear is None:
+            self.waits, self.lost = min(2 * self.waits, FRUITLESS), 0.0
+            self.rest()
             return None
-        return found, now
+        self.waits = 1
+        self.lost += (found.cost - found.best) * (self.unit.clock - since) / SECOND
+        self.rest()
+        return (found, now) if self._pays(found, dear, asked) else None
+
+    def _pays(self, found: Better, dear: int, asked: int | None) -> bool:
+        """Whether it is time: for a plan that was chosen blind at once; else if as much has been
+        lost as a change would cost, twice, and with each change twice as much.  So all changes cost
+        at most a part of what they save, and joins do not go to and fro."""
+        chosen = self.query.chosen
+        if chosen.blind:
+            return True
+        changes = min(chosen.changes, MOST_DOUBLED)
+        if asked is not None:
+            return self.unit.clock - dear >= asked << changes
+        alive = sum(one.rows.store.live for one in self.there)
+        lives = (longest(self.there) or USUAL) / SECOND
+        return self.lost >= (MOVED * alive + found.best * lives) * max(2, 1 << changes)
 
     def _searched(self, now: dict[int, Figures], options: PlanOptions) -> Better | None:
         """The best joins, if those at work are too dear (`dear` says since when)."""
@@ -174,14 +201,7 @@ class Watch:
         return better
 
     def _measured(self) -> dict[int, Figures]:
-        clock, since = self.unit.clock, self.at
-        if since == ALWAYS:  # since the first row
-            since = min(
-                (int(one.rows.store.ts.view[0]) for one in self.there if len(one.rows.store)),
-                default=clock,
-            )
-            if self.slide is not None:  # which came in the period that ended then
-                since -= next_boundary(self.slide, clock + 1) - clock - 1
+        clock, since = self.unit.clock, self._since()
         return {
             one.number: figures(
                 one,
@@ -193,14 +213,17 @@ class Watch:
             for one in self.there
         }
 
-    def patience(self, asked: int | None) -> int:
-        """µs for which other joins must have been much better."""
-        chosen = self.query.chosen
-        if chosen.blind:
-            return 0
-        usual = longest(self.there) or USUAL
-        least = usual if asked is None else asked
-        return least << min(chosen.changes, MOST_DOUBLED)
+    def _since(self) -> int:
+        """The instant of the last look."""
+        clock, since = self.unit.clock, self.at
+        if since == ALWAYS:  # since the first row
+            since = min(
+                (int(one.rows.store.ts.view[0]) for one in self.there if len(one.rows.store)),
+                default=clock,
+            )
+            if self.slide is not None:  # which came in the period that ended then
+                since -= next_boundary(self.slide, clock + 1) - clock - 1
+        return since
 
 
 def watches(query: RunningQuery, slide: Slide | None) -> Iterator[Watch]:
