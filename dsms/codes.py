@@ -69,6 +69,9 @@ CODES: dict[str, str] = {
     "DS243": "a function of one's own called with what it does not take",
     "DS244": "DISTINCT of an aggregate of one's own for which it has no meaning",
     "DS245": "functions of one's own that stand for more than a statement may hold",
+    "DS246": "a function in Python that is in no folder of functions",
+    "DS247": "a function in Python that has failed, or gives what it may not",
+    "DS248": "a function in Python that took too long, or whose process has ended",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

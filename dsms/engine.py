@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dsms.api import Cancel, Column, Done, Result, Rows, Subscription
 from dsms.archiving import tidy
 from dsms.commands import statements
+from dsms.commands.own_functions import changed_sources
 from dsms.commands.replanning import Replanner
 from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
@@ -30,6 +31,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.file_folders import Files, Folders
 from dsms.hosting import Hosting
 from dsms.listening import telling
+from dsms.python_functions import Functions, host
 from dsms.rights import Rights
 from dsms.rights.check import check_request
 from dsms.rights.seen import seen
@@ -62,6 +64,10 @@ class Engine(Hosting):
     files     folders below which CREATE ... LIKE FILE may look at files (DS422 elsewhere, DS426 for
               one that is not there); None: it reads none, unless `settings` say how
 
+    functions folder whose modules have functions in Python that statements may name, with
+              limits if wanted (CREATE FUNCTION ... AS PYTHON 'module:name'); None: there are none.
+              Engines of one process share their folders
+
     What was there goes on where it was (see `dsms.recovering`); `recovered` says how.
     """
 
@@ -72,9 +78,13 @@ class Engine(Hosting):
         disk: Any = None,
         state_key: bytes | None = None,
         files: Folders | None = None,
+        functions: str | Functions | None = None,
     ) -> None:
         super().__init__()
         settings = settings or Settings()
+        if functions is not None:
+            made = Functions(functions) if isinstance(functions, str) else functions
+            host.name(made.checked())
         if files is not None:
             settings = replace(settings, files=Files(files).checked())
         self.runtime = Runtime(settings)
@@ -88,6 +98,7 @@ class Engine(Hosting):
             from dsms.recovering.opening import open_data
 
             self.saver = open_data(self, data, disk, state_key)
+            self.saver.recovered.notes += changed_sources(self.runtime.catalog)
 
     # -- statements --------------------------------------------------------------------------------
 

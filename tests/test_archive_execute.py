@@ -171,7 +171,7 @@ def aggregates(schema: dict[str, Type]) -> list[AggCall]:
     names = list(schema)
     only = Call("gt", (Col(1, INT), Lit(0, INT)), BOOL)
     out = []
-    for spec in AGGREGATES:
+    for spec in (card for card in AGGREGATES if card.family != "python"):
         params = tuple(PARAMS[what] for what in spec.params)
         two = (*((t, INT) for t in ARGUMENTS), (INT, BOOL))
         for types in ((), *((t,) for t in ARGUMENTS), *two):

@@ -81,6 +81,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
     "dsms.state_key": {"dsms.errors"},  # the file that holds the key of a data folder
+    "dsms.python_functions": {"dsms.errors"},  # calls of them, and the process that runs them
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
     "dsms.tabular": {"dsms.lists"},  # answers as tables
@@ -102,8 +103,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.rights": LANGUAGE | {"dsms.settings"},  # users, and what each statement needs
     "dsms.plan": LANGUAGE,
     "dsms.state": BELOW_STATE,
-    EXPRESSIONS: {"dsms.errors", "dsms.spelled"} | TEXTS | SQL,
-    AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS},
+    EXPRESSIONS: {"dsms.errors", "dsms.spelled", "dsms.python_functions"} | TEXTS | SQL,
+    AGGREGATES: BELOW_STATE | {"dsms.state", EXPRESSIONS, "dsms.python_functions"},
     "dsms.synopses": BELOW_OPERATORS,
     "dsms.operators": BELOW_OPERATORS,
     # outside data -> typed columns and instants: knows no operator
@@ -124,7 +125,8 @@ ALLOWED: dict[str, set[str]] = {
     # what a plan that is run once reads
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME, BAGS} | ON_RUNTIME,
     # one statement each
-    "dsms.commands": WORK | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts"},
+    "dsms.commands": WORK
+    | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts", "dsms.python_functions"},
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.frames": WORK,  # frames that wait together
     "dsms.listening": {"dsms.api", "dsms.errors"},  # changes handed to functions and tasks
@@ -134,6 +136,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK
     | {"dsms.hosting", "dsms.listening", "dsms.file_folders", "dsms.commands"}
+    | {"dsms.python_functions"}
     | {"dsms.recovering", "dsms.tabular"},
     "dsms.testing": WORK
     | {"dsms.engine", "dsms.forms", SCALARS, "dsms.lengths", "dsms.tabular"},  # of users' queries
@@ -146,6 +149,7 @@ ALLOWED: dict[str, set[str]] = {
     # room behind it.
     "dsms_server": {"dsms.engine", "dsms.warmup", "dsms.kernel_folder", "dsms.api", "dsms.errors",
                     "dsms.frames", "dsms.lengths", "dsms.sizes", "dsms.file_folders",
+                    "dsms.python_functions",
                     "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
                     "dsms.forms", "dsms.untrusted", "dsms.tabular",
@@ -161,7 +165,8 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.oneshot", "dsms.intake", "dsms_client",
-                                   "dsms_client.protocol", "dsms.tabular"},
+                                   "dsms_client.protocol", "dsms.tabular",
+                                   "dsms.python_functions"},
 }  # a table  # fmt: skip
 
 # The protocol is the one part of the clients that others use; so it may use nothing of theirs.
@@ -190,7 +195,9 @@ MEETING = {
     "dsms_client.commands.migrate": {"dsms_server", "dsms.state_key", "dsms.recovering"},
     "dsms_client.commands.warmup": {"dsms.kernel_folder", "dsms.warmup"},
     "dsms_client.commands.doctor": {"dsms.kernel_folder", "dsms_spark"},
-    "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"} | SQL,
+    "dsms_client.commands.archive": {"dsms.api", "dsms.storage", "dsms_spark"}
+    | {"dsms.python_functions"}
+    | SQL,
 }
 HEAVY = ("pyspark", "uvloop", "numba", "duckdb", "aiohttp", "rich")
 # time is an argument, sockets are the server's

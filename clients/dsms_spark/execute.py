@@ -31,6 +31,7 @@ from dsms.oneshot.steps import Env
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
 from dsms.plan.identity import width
+from dsms.python_functions import Functions, host
 from dsms.storage.archive.job import OVERTAKEN, TRIES, ArchiveJob
 from dsms.storage.archive.schema import stored_type
 from dsms_spark.failures import explained
@@ -173,17 +174,25 @@ class Runner:
 
 
 def query(
-    urls: str | Iterable[str], sql: str, spark: SparkSession | None = None, limit: int | None = None
+    urls: str | Iterable[str],
+    sql: str,
+    spark: SparkSession | None = None,
+    limit: int | None = None,
+    functions: str | Functions | None = None,
 ) -> pa.Table:
     """What a SELECT over archives answers, without a server: FROM ARCHIVE name [window], of any of
     these archives.
 
     urls   archives, or a folder below which they lie; what they hold last counts as now
     limit  bytes of rows that may be held at once where they can't stay with Spark
+    functions  folder of functions in Python that CREATE FUNCTION before the SELECT names
     TIMESTAMPs are Arrow's (µs, UTC), INTERVALs count microseconds.
     Raises QueryError for a wrong SELECT, DS414 for what only a server could answer, DS95x for
     archives that can't be read, and what `run_job` raises, DS954 where updates overtake it again
     and again."""
+    if functions is not None:
+        made = Functions(functions) if isinstance(functions, str) else functions
+        host.name(made.checked())
     asked = ask(urls, sql, limit)
     session = spark if spark is not None else get_session()
     asked, rows = run_asked(session, asked, lambda: ask(urls, sql, limit))

@@ -168,8 +168,16 @@ def main() -> None:
         "--master", help="where Spark runs (default: in this process, on all cores)"
     )
     parser.add_argument("--memory", help="of Spark's driver, for example 2g")
+    parser.add_argument("--functions", help="folder of functions in Python")
+    parser.add_argument("--function-timeout", type=float, help="seconds that a call may take")
+    parser.add_argument("--function-bytes", type=int, help="of memory that it may take")
     args = parser.parse_args()
     from dsms_spark.work import SparkWork
+
+    if args.functions is not None:
+        from dsms.python_functions import host
+
+        host.name(host.Functions(args.functions, args.function_timeout, args.function_bytes))
 
     serve(lambda: SparkWork(args.master, args.memory))
 

@@ -6,12 +6,15 @@ replaced changes no query that is there."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from dsms.aggregates.cards.python import PYTHON_AGGREGATE
 from dsms.api import Done, Rows
 from dsms.commands.planning import is_big
 from dsms.commands.rows import as_rows
 from dsms.commands.store import Store
 from dsms.errors import DsmsError, UsageError
+from dsms.python_functions import host
 from dsms.rights.seen import refused
 from dsms.running.runtime import Runtime
 from dsms.sql import ast, functions
@@ -20,6 +23,7 @@ from dsms.sql.binder.expansion import aggregates_of, body_of, expanded, settled
 from dsms.sql.binder.own_functions import bind_create_function
 from dsms.sql.catalog import Catalog, FunctionDef
 from dsms.sql.codes import error
+from dsms.sql.expr import PYTHON
 from dsms.sql.functions import Card
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
@@ -33,11 +37,20 @@ SAMPLED = "summaries of sub-windows: with SLIDE, or asked once"
 
 def plainly(statement: ast.Statement, sql: str, catalog: Catalog) -> tuple[ast.Statement, str]:
     """The statement without calls of functions of one's own, and its text."""
+    if not catalog.sees_all and any(map(_is_python, ast.walk(statement))):
+        raise refused(catalog.user, "ADMIN", None)  # it would call what nobody has made for him
     made = expanded(statement, catalog)
     if made is statement:
         return statement, sql
     made = _settled(made, sql, catalog)
     return made, to_sql(made)
+
+
+def _is_python(part: ast.Node) -> bool:
+    return isinstance(part, ast.FuncCall) and part.name.text.casefold() in (
+        PYTHON,
+        PYTHON_AGGREGATE,
+    )
 
 
 def _settled(statement: ast.Statement, sql: str, catalog: Catalog) -> ast.Statement:
@@ -78,12 +91,37 @@ def create_function(
         return Done(f"{kind} {old.name} is there already")
     if old is not None:
         _check_owner(runtime, old, name, catalog)
+    warnings: tuple[str, ...] = ()
     made = bind_create_function(statement, catalog, runtime.replaying)
+    if isinstance(statement.body, ast.PythonSource) and not runtime.replaying:
+        statement, warnings = _seen(statement, statement.body)
+        made = bind_create_function(statement, catalog)
     text = made.sql.replace("CREATE", "CREATE OR REPLACE", 1) if old is not None else made.sql
     store(lambda s: add_function(s, made, old), "statement", text.encode())
     runtime.catalog.functions[made.name.casefold()] = made
     runtime.rights = runtime.rights.without(made.home).owned(made.home, catalog.user)
-    return Done(f"{kind} {made.name} {'created' if old is None else 'replaced'}")
+    return Done(f"{kind} {made.name} {'created' if old is None else 'replaced'}", warnings)
+
+
+def _seen(
+    statement: ast.CreateFunction, said: ast.PythonSource
+) -> tuple[ast.CreateFunction, tuple[str, ...]]:
+    """With the fingerprint of the source as it is; a note where it was another one.  Raises DS246
+    to DS248."""
+    found, _ = host.check(said.place, statement.kind is ast.FunctionKind.AGGREGATE)
+    changed = said.fingerprint is not None and said.fingerprint != found
+    told = (f"the source of {said.place} is not the one that this was written down with",)
+    return replace(statement, body=replace(said, fingerprint=found)), told if changed else ()
+
+
+def changed_sources(catalog: Catalog) -> list[str]:
+    """What is to be said of functions in Python whose source is gone, or another one."""
+    told = []
+    for one in catalog.functions.values():
+        why = one.python and host.has_changed(one.python, one.fingerprint)
+        if why:
+            told.append(f"{one.kind} {one.name}: {why} since it was made")
+    return told
 
 
 def drop_own(
@@ -152,16 +190,23 @@ def describe_function(found: FunctionDef) -> Rows:
         ("arguments", found.arguments or None),
         ("result", str(found.type)),
         ("text", found.body),
+        *((("source", _source(found)),) if found.python else ()),
         *(_of_aggregate(found) if found.aggregate else ()),
     ]
     names, values = zip(*lines, strict=True)
     return as_rows([("property", STRING, list(names)), ("value", STRING, list(values))])
 
 
+def _source(found: FunctionDef) -> str:
+    why = host.has_changed(found.python, found.fingerprint)
+    return f"{found.python}, SHA-256 {found.fingerprint}{f' ({why})' if why else ''}"
+
+
 def _of_aggregate(found: FunctionDef) -> Iterator[tuple[str, str]]:
     parts = [to_sql(part) for part in aggregates_of(body_of(found))]
     yield "made of", listed(parts) if len(parts) > 12 else ", ".join(parts)
     kept = [to_sql(p) for p, card in _cards(found) if not card.invertible]
+    kept = [] if subtractable(found) else kept
     yield "subtractable", "yes" if not kept else f"no: {', '.join(kept)}"
     yield "evaluation", evaluation(found)
     yield "served by", served(found)
@@ -173,6 +218,11 @@ def _cards(found: FunctionDef) -> list[tuple[ast.FuncCall, Card]]:
 
 def subtractable(found: FunctionDef) -> bool:
     """Whether what leaves a window can be taken out of all of its parts."""
+    if found.python:
+        try:
+            return host.check(found.python, aggregate=True)[1]
+        except DsmsError:
+            return False
     return all(card.invertible for _, card in _cards(found))
 
 

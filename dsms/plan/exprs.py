@@ -92,9 +92,8 @@ def surely_null(expr: Expr, when: set[int]) -> bool:
         case Call(fn="in"):
             return surely_null(expr.args[0], when)
         case _:
-            return FUNCTIONS[expr.fn].nulls == _STRICT and any(
-                surely_null(a, when) for a in expr.args
-            )
+            strict = expr.fn in FUNCTIONS and FUNCTIONS[expr.fn].nulls == _STRICT
+            return strict and any(surely_null(a, when) for a in expr.args)
 
 
 def rejects_null(predicate: Expr, when: set[int]) -> bool:

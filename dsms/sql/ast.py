@@ -68,6 +68,7 @@ from dsms.sql.nodes.functions import (
     DropFunction,
     Given,
     ParameterDef,
+    PythonSource,
 )
 from dsms.sql.nodes.inspections import MadeKind, ShowCreate
 from dsms.sql.nodes.queries import (
@@ -284,6 +285,7 @@ __all__ = [
     "PauseQuery",
     "Pos",
     "Privilege",
+    "PythonSource",
     "Query",
     "RangeWindow",
     "Rename",

@@ -155,6 +155,7 @@ class FunctionDef:
     body        the expression over its parameters that a call stands for, as text in which all that
                 is called is built in
     sql         the whole statement that makes it
+    python      module:name, of one in Python;  fingerprint: of its source, when it was made
     """
 
     name: str
@@ -163,6 +164,8 @@ class FunctionDef:
     type: Type
     body: str
     sql: str = ""
+    python: str = ""
+    fingerprint: str = ""
 
     @property
     def kind(self) -> str:

@@ -44,6 +44,7 @@ class Call:
 
 
 Expr = Col | Lit | Call
+PYTHON = "python"  # a Call of it is a function in Python; `params` have its place, module:name
 PARAMETER = "parameter"  # a Call of it is the value that LOOKUP gives; its number is in `params`
 
 

@@ -203,6 +203,8 @@ def _literal(expr: ast.Expr) -> str:
             return "NULL"
         case ast.Parameter(mark=mark):
             return mark
+        case ast.PythonSource(place, fingerprint):
+            return f"PYTHON {string(place)}{f' {string(fingerprint)}' if fingerprint else ''}"
         case ast.DecimalLit(text):
             return f"DECIMAL '{text}'"
         case ast.TimestampLit(micros):

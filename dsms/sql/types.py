@@ -7,6 +7,7 @@ are texts up to there (`dsms.lists`).  Every column may hold NULLs (Arrow validi
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -107,6 +108,21 @@ def item_of(type_: Type) -> Type:
 
 
 TEXTUAL = (Kind.STRING, Kind.BYTES, Kind.LIST)  # kinds whose values are kept as bytes of any length
+
+
+_TEXT = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+def named(text: str) -> Type | None:
+    """The type that prints as this text; None: there is none."""
+    if found := _TEXT.fullmatch(text):
+        made = decimal(int(found[1]), int(found[2]))
+        return made if 1 <= made.precision <= 38 and made.scale <= made.precision else None
+    if text.startswith("LIST(") and text.endswith(")"):
+        item = named(text[5:-1])
+        return None if item is None or item.item is not None else list_of(item)
+    known = (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL)
+    return next((type_ for type_ in known if str(type_) == text), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,9 @@ def _special(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
         case "case":
             whens = tuple(ast.When(c, v) for c, v in zip(args[:-1:2], args[1::2], strict=True))
             return ast.Case(whens, None, args[-1])
+        case "python":
+            said = (ast.StringLit(str(call.params[0])), ast.StringLit(str(call.type)))
+            return ast.FuncCall(ast.Ident("PYTHON"), (*said, *args))
         case "concat" if len(args) == 2:
             return ast.Binary("||", *args)
     return ast.FuncCall(ast.Ident(call.fn.upper()), args)

@@ -13,6 +13,7 @@ from typing import Any
 
 from dsms.errors import UsageError
 from dsms.lengths import interval_of
+from dsms.python_functions import Functions
 from dsms.sizes import size_of
 from dsms_client import tokens
 from dsms_client.protocol import DEFAULT_PORT
@@ -32,6 +33,9 @@ class Config:
     state_key_file: str | None = None  # holds the key that `data` is encrypted with
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
     files: tuple[str, ...] = ()  # folders whose files statements may name
+    functions: str | None = None  # the folder of functions in Python that statements may name
+    function_timeout: float = 10.0  # seconds that a call of one may take
+    function_bytes: int = 1 << 30  # of memory that it may take
     # a folder or URL below which archives lie; None: in the data directory
     archive: str | None = None
     spark_master: str | None = None  # None: in a process of this machine, on all cores
@@ -93,6 +97,20 @@ class Config:
     half_closed_seconds: float = 10.0
     stop_seconds: float = 10.0  # what a graceful stop may take
 
+    @property
+    def python_functions(self) -> Functions | None:
+        """Where functions in Python are, and what they may take."""
+        if self.functions is None:
+            return None
+        return Functions(self.functions, self.function_timeout, self.function_bytes)
+
+    @property
+    def for_spark(self) -> tuple[Any, ...]:
+        """What Spark's process is told."""
+        named = self.python_functions
+        more = () if named is None else (named,)
+        return self.spark_master, self.spark_memory, *more
+
     def check(self) -> Config:
         """Itself, or DS640 that names the option that makes no sense."""
         for name in ("port", "http_port"):
@@ -106,6 +124,8 @@ class Config:
         for folder in self.files:
             if not Path(folder).is_dir():
                 raise UsageError("DS640", f"files: {folder} is no folder")
+        if self.functions is not None and not Path(self.functions).is_dir():
+            raise UsageError("DS640", f"functions: {self.functions} is no folder")
         self._check_audit()
         if quotas.parse(self.quota) and not self.auth:
             raise UsageError("DS640", "quotas are of users", hint="give auth")

@@ -95,7 +95,7 @@ def _come_back(config: Config) -> tuple[EngineFace, Spark, Callable[[], Bound]]:
     from dsms_server.recovering import WaitingRoom
     from dsms_server.spark import Spark, worker_command
 
-    spark = Spark(worker_command(config.spark_master, config.spark_memory))
+    spark = Spark(worker_command(*config.for_spark))
     if config.data is None:
         return make_engine(config, spark), spark, Bound
     room = WaitingRoom(config)
@@ -188,7 +188,7 @@ def make_engine(
     key = None if file is None or config.data is None else state_key.read(file)
     make_folder(config.data)
     settings = Settings(timer=clock.elapsed, deferred=True, group_commit=True, **known)
-    return Engine(config.data, settings, state_key=key)
+    return Engine(config.data, settings, state_key=key, functions=config.python_functions)
 
 
 def _retained(config: Config) -> dict[str, int | None]:

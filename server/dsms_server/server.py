@@ -67,7 +67,7 @@ class Server:
         """`spark`: the one that the engine's settings know of, if archives are to be updated;
         `take_ports`: gives what listens already, once the server can take over."""
         self.config = config
-        self.spark = spark or Spark(worker_command(config.spark_master, config.spark_memory))
+        self.spark = spark or Spark(worker_command(*config.for_spark))
         self.metrics = Metrics()
         self.run = uuid.uuid4().hex  # part of each hello: another one after each start
         self.sessions: set[Peer] = set()

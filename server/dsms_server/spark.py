@@ -17,6 +17,7 @@ from typing import Any
 
 from dsms.api import Cancel
 from dsms.errors import INSTALL_SPARK, DsmsError, UsageError
+from dsms.python_functions import Functions
 from dsms_server.spark_process import Pending, Process
 from dsms_server.updates import Updates
 from dsms_spark.pipe import packed, unpacked
@@ -25,7 +26,9 @@ log = logging.getLogger("dsms.spark")
 LOOK_SECONDS = 0.05  # between two looks at whether a statement was cancelled
 
 
-def worker_command(master: str | None, memory: str | None) -> Callable[[], list[str]]:
+def worker_command(
+    master: str | None, memory: str | None, functions: Functions | None = None
+) -> Callable[[], list[str]]:
     """How the process is started.  The call raises DS651 where PySpark is not installed."""
 
     def command() -> list[str]:
@@ -36,6 +39,10 @@ def worker_command(master: str | None, memory: str | None) -> Callable[[], list[
                 hint=f"{INSTALL_SPARK}, where the server runs; then ask again",
             )
         options = [("--master", master), ("--memory", memory)]
+        if functions is not None:
+            options.append(("--functions", functions.folder))
+            options.append(("--function-timeout", str(functions.seconds)))
+            options.append(("--function-bytes", str(functions.memory)))
         said = [word for name, value in options if value is not None for word in (name, value)]
         return [sys.executable, "-m", "dsms_spark.worker", *said]
 

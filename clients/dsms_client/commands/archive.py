@@ -107,7 +107,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
     add = sub.add_argument
     if action == "query":
-        add("sql", metavar="SQL", help="one SELECT")
+        add("sql", metavar="SQL", help="one SELECT, and CREATE FUNCTION or AGGREGATE before it")
         add(
             "archive",
             metavar="ARCHIVE",
@@ -115,6 +115,7 @@ def _arguments(sub: argparse.ArgumentParser, action: str) -> None:
             help="read only this one, or those in this folder",
         )
         add("--explain", action="store_true", help="how it would be read and run, instead")
+        add("--functions", metavar="DIR", help="functions in Python that the statements name")
         add("--format", choices=("table", "csv", "json", "vertical"), default="table")
     else:
         add("archive", metavar="ARCHIVE", nargs="?" if action in ("info", "update") else None)
@@ -368,6 +369,10 @@ def _asked(args: argparse.Namespace, urls: list[str]) -> int:
     from dsms_client.shell.show import render
     from dsms_spark.query import ask
 
+    if args.functions is not None:
+        from dsms.python_functions import Functions, host
+
+        host.name(Functions(args.functions).checked())
     asked = ask(urls, args.sql)
     if args.explain:
         print("\n".join(asked.lines()))

@@ -55,6 +55,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "times; default: none)",
     )
     add(
+        "--functions",
+        metavar="DIR",
+        help="modules of this folder have functions in Python that CREATE FUNCTION and CREATE "
+        "AGGREGATE may name (default: none)",
+    )
+    add(
+        "--function-timeout",
+        type=_seconds,
+        metavar="TIME",
+        help="what a call of one may take (default 10 s): past it its process is killed, and the "
+        "query fails",
+    )
+    add("--function-bytes", type=_size, metavar="SIZE", help="... and of memory (default 1G)")
+    add(
         "--archive",
         metavar="URL",
         help="keep archives there: a folder, or a URL that Spark and pyarrow share, such as "

@@ -21,6 +21,7 @@ from dsms.operators.expressions import (
     logic,
     maths,
     patterns,
+    python,
     strings,
     times,
 )
@@ -74,6 +75,7 @@ _BUILDERS: dict[str, Builder] = {
         logic,
         maths,
         patterns,
+        python,
         strings,
         times,
     )

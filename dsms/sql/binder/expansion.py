@@ -21,7 +21,7 @@ from dsms.sql.codes import error
 from dsms.sql.parser import check_depth, parse_one
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
-from dsms.sql.types import Type
+from dsms.sql.unbind import type_name
 
 LARGEST = 20_000  # nodes that calls of one statement may stand for
 Calls = tuple[tuple[ast.Expr, ast.Expr], ...]
@@ -96,12 +96,6 @@ def aggregates_of(body: ast.Node) -> list[ast.FuncCall]:
     """The calls of aggregates in it, each once."""
     found = [part for part in ast.walk(body) if is_aggregate_call(part)]
     return list(dict.fromkeys(part for part in found if isinstance(part, ast.FuncCall)))
-
-
-def type_name(type_: Type) -> ast.TypeName:
-    """A type as a statement writes it."""
-    name, _, args = str(type_).partition("(")
-    return ast.TypeName(name, tuple(int(a) for a in args.rstrip(")").split(",") if a))
 
 
 def _calls(node: ast.Node, known: Mapping[str, FunctionDef], inside: bool = True) -> bool:

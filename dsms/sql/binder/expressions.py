@@ -12,12 +12,13 @@ from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.open_values import open_value
+from dsms.sql.binder.python import python_call
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.binder.stamps import ENDS, is_stamp, misplaced
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error, suggest
-from dsms.sql.expr import Call, Expr, Lit
+from dsms.sql.expr import PYTHON, Call, Expr, Lit
 from dsms.sql.foreign import instead
 from dsms.sql.functions import FunctionError
 from dsms.sql.looking import look
@@ -269,6 +270,8 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
     if name.casefold() == INSTANT:
         _only_plain(node)
         return bind(env, instant_of(env.scope, node))
+    if name.casefold() == PYTHON:
+        return python_call(node, [bind(env, a) for a in node.args])
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node, env.ctx.catalog)
     _only_plain(node)

@@ -8,22 +8,30 @@ from dsms.sql import ast, functions
 from dsms.sql.binder.aggregates import Grouping, has_aggregate, is_aggregate_call
 from dsms.sql.binder.calls import argument
 from dsms.sql.binder.context import Context
-from dsms.sql.binder.expansion import LARGEST, Expansion, is_own, settled, type_name
+from dsms.sql.binder.expansion import LARGEST, Expansion, is_own, settled
 from dsms.sql.binder.expressions import Env, bind
 from dsms.sql.binder.instants import INSTANT
+from dsms.sql.binder.python import kept_call
 from dsms.sql.binder.scope import relation_scope
 from dsms.sql.binder.select import bind_nested
 from dsms.sql.binder.stamps import ENDS
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, FunctionDef
 from dsms.sql.codes import error, suggest
-from dsms.sql.expr import Expr
+from dsms.sql.expr import PYTHON, Expr
 from dsms.sql.parser import check_depth
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
 from dsms.sql.types import FLOAT, INT, NULL, STRING, Field, Schema, Type
+from dsms.sql.unbind import type_name
 
-OTHERS = ("extract", "current_user", *ENDS, INSTANT)  # functions that are none of the tables
+OTHERS = (
+    "extract",
+    "current_user",
+    *ENDS,
+    INSTANT,
+    PYTHON,
+)  # functions that are none of the tables
 SIMPLE = "write an expression over its parameters, constants and functions"
 
 
@@ -37,6 +45,8 @@ def bind_create_function(
     if not replaying:
         _check_name(statement)
     schema = _parameters(statement)
+    if isinstance(statement.body, ast.PythonSource):
+        return _python(statement, statement.body, schema)
     _check_parts(statement, schema)
     aggregate = statement.kind is ast.FunctionKind.AGGREGATE
     body: ast.Expr = Expansion(catalog.functions).of(statement.body)
@@ -49,6 +59,22 @@ def bind_create_function(
     made = replace(statement, body=body, if_not_exists=False, or_replace=False)
     takes = tuple((f.name, f.type) for f in schema)
     return FunctionDef(statement.name.text, aggregate, takes, type_, text, to_sql(made))
+
+
+def _python(statement: ast.CreateFunction, found: ast.PythonSource, schema: Schema) -> FunctionDef:
+    """One in Python: whether it is there is no concern here."""
+    name, aggregate = statement.name.text, statement.kind is ast.FunctionKind.AGGREGATE
+    if statement.returns is None or not schema:
+        message = f"{name} is in Python, so it needs {'RETURNS' if schema else 'a parameter'}"
+        raise error("DS240", message, found, f"write {name}(x FLOAT) RETURNS FLOAT AS PYTHON ...")
+    type_ = type_of(statement.returns)
+    takes = tuple((f.name, f.type) for f in schema)
+    call = kept_call(found.place, type_, [f.name for f in schema], aggregate)
+    made = replace(statement, if_not_exists=False, or_replace=False)
+    known = found.fingerprint or ""
+    return FunctionDef(
+        name, aggregate, takes, type_, to_sql(call), to_sql(made), found.place, known
+    )
 
 
 def _check_name(statement: ast.CreateFunction) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsms.aggregates.cards import CARDS, Card
+from dsms.aggregates.cards.python import PYTHON_AGGREGATE
 from dsms.sql.signatures import FunctionError, casts, choose
 from dsms.sql.types import Type
+from dsms.sql.types import named as type_named
 
 Params = tuple[object, ...]
 
@@ -74,7 +76,10 @@ def resolve_aggregate(
         raise FunctionError("distinct", f"{spec.name} does not take DISTINCT", spec.signatures())
     checked = _checked(spec, params)
     found = choose(spec.name, spec.overloads, args, spec.signatures())
-    return ResolvedAgg(spec.name, casts(args, found.targets), found.type, checked)
+    type_ = type_named(str(checked[1])) if spec.name == PYTHON_AGGREGATE else found.type
+    if type_ is None:
+        raise FunctionError("constant", f"{checked[1]} is no type", position=2)
+    return ResolvedAgg(spec.name, casts(args, found.targets), type_, checked)
 
 
 def _checked(spec: Card, params: Sequence[object]) -> Params:
@@ -103,7 +108,7 @@ def _check(spec: Card, what: str, value: object) -> object:
         words = " or ".join(f"'{word}'" for word in _WORDS[what])
         message = f"{spec.name} needs a {what} {words}, not {_shown(value)}"
         raise FunctionError("constant", message, position=1 + spec.params.index(what))
-    if what == "sep":
+    if what in ("sep", "place", "result"):
         if isinstance(value, str):
             return value
         message = f"{spec.name} needs a text {what}, not {_shown(value)}"

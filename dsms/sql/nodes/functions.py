@@ -18,10 +18,20 @@ class ParameterDef(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class PythonSource(Expr):
+    """``PYTHON 'module:name' ['fingerprint']``: where the function is found; the SHA-256 of its
+    source, as a definition that is read back has it."""
+
+    place: str
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateFunction(Statement):
     """``CREATE AGGREGATE|FUNCTION f(x INT, ...) [RETURNS type] AS body``
 
-    `or_replace`: it takes the place of one of that name and kind, if there is one"""
+    `body`: an expression, or a `PythonSource`; `or_replace`: it takes the place of one of that name
+    and kind, if there is one"""
 
     kind: FunctionKind
     name: Ident

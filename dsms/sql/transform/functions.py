@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lark import Token
 
-from dsms.sql import ast
+from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.rules import listed, node, only, rule, token_rule
@@ -39,6 +39,13 @@ class Functions:
         return ast.CreateFunction(
             kind, name, parameters or (), body, returns, bool(absent), bool(replacing), pos=pos
         )
+
+    @token_rule("STRING")
+    def python_source(
+        self, pos: Pos, place: Token, fingerprint: Token | None = None
+    ) -> ast.PythonSource:
+        known = None if fingerprint is None else literals.unquote(fingerprint)
+        return ast.PythonSource(literals.unquote(place), known, pos=pos)
 
     @rule
     def drop_function(

@@ -1,0 +1,163 @@
+"""Aggregates in Python: states are columns that a class of the user lifts from rows, combines, and
+lowers to answers, in the process that runs functions.
+
+Algebra  what the class has: subtractable if it has `subtract`, which is then exact by contract.
+State    of each cell how many rows are in it (no row: no state), and plain columns.
+Cost     a message to that process for each verb, with all cells in it; Python works on batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms.aggregates.parts.cells import CellRows
+from dsms.errors import QueryError
+from dsms.operators.expressions.python import seen
+from dsms.python_functions import host
+from dsms.sql.expr import AggCall
+from dsms.sql.types import Type
+from dsms.sql.types import named as type_named
+
+
+@dataclass(frozen=True, slots=True)
+class PythonState:
+    """counts   int64[n]  rows in each cell
+    columns  of the states, n long; what stands in them where there are no rows says nothing.  None:
+             no cell has rows yet"""
+
+    counts: np.ndarray
+    columns: pa.RecordBatch | None
+
+
+@dataclass(slots=True)
+class PythonAggregate:
+    """The class at `place` over arguments of these types."""
+
+    place: str
+    types: tuple[Type, ...]
+    type: Type
+    subtractable: bool = False
+    duplicate_insensitive: bool = False
+
+    def empty(self, cells: int) -> PythonState:
+        return PythonState(np.zeros(cells, np.int64), None)
+
+    def lift(self, rows: CellRows, cells: int) -> PythonState:
+        valid = np.ones(len(rows.cell), np.bool_)
+        for column in rows.args:
+            if column.null_count:
+                valid &= pc.is_valid(column).to_numpy(zero_copy_only=False)
+        order = np.flatnonzero(valid)
+        order = order[np.argsort(rows.cell[order], kind="stable")]
+        cell = rows.cell[order]
+        counts = np.bincount(cell, minlength=cells).astype(np.int64)
+        if not len(order):
+            return self.empty(cells)
+        args = [
+            a.take(pa.array(order)).cast(seen(t))
+            for a, t in zip(rows.args, self.types, strict=True)
+        ]
+        names = [*map(str, range(len(args))), "cell"]
+        batch = pa.RecordBatch.from_arrays([*args, pa.array(cell)], names)
+        return _spread(counts, host.states("lift", self.place, batch))
+
+    def combine(self, older: PythonState, newer: PythonState) -> PythonState:
+        return self._paired("combine", older, newer, older.counts + newer.counts)
+
+    def subtract(self, whole: PythonState, part: PythonState) -> PythonState:
+        return self._paired("subtract", whole, part, whole.counts - part.counts)
+
+    def _paired(
+        self, verb: str, left: PythonState, right: PythonState, counts: np.ndarray
+    ) -> PythonState:
+        """Cells that both have are made of the two; others are those of the one that has them."""
+        if left.columns is None or right.columns is None:
+            return PythonState(counts, right.columns if left.columns is None else left.columns)
+        n = len(counts)
+        both = np.flatnonzero((left.counts > 0) & (right.counts > 0) & (counts > 0))
+        stacked = _stacked([left.columns, right.columns])
+        chosen = np.where(left.counts > 0, np.arange(n), n + np.arange(n))
+        if len(both):
+            sides = [*left.columns.take(pa.array(both)).columns]
+            sides += right.columns.take(pa.array(both)).columns
+            names = left.columns.schema.names
+            pairs = pa.RecordBatch.from_arrays(sides, names * 2)
+            made = host.states(verb, self.place, pairs)
+            stacked = _stacked([stacked, made])
+            chosen[both] = 2 * n + np.arange(len(both))
+        return PythonState(counts, stacked.take(pa.array(chosen)))
+
+    def close(self, state: PythonState) -> PythonState:
+        return state
+
+    def lower(self, state: PythonState) -> pa.Array:
+        full = np.flatnonzero(state.counts > 0)
+        if state.columns is None or not len(full):
+            return pa.nulls(len(state.counts), self.type.arrow)
+        columns = state.columns.take(pa.array(full))
+        made = host.lowered(self.place, columns, seen(self.type)).cast(self.type.arrow)
+        place = np.zeros(len(state.counts), np.int64)
+        place[full] = np.arange(len(full))
+        return made.take(pa.array(place, mask=state.counts <= 0))
+
+    def size(self, state: PythonState) -> int:
+        return len(state.counts)
+
+    def take(self, state: PythonState, index: np.ndarray) -> PythonState:
+        found = np.where(index >= 0, index, 0)
+        if not len(state.counts):
+            return self.empty(len(index))
+        counts = np.where(index >= 0, state.counts[found], 0)
+        columns = None if state.columns is None else state.columns.take(pa.array(found))
+        return PythonState(counts, columns)
+
+    def concat(self, states: Sequence[PythonState]) -> PythonState:
+        if not states:
+            return self.empty(0)
+        counts = np.concatenate([s.counts for s in states])
+        like = next((s.columns for s in states if s.columns is not None), None)
+        if like is None:
+            return PythonState(counts, None)
+        return PythonState(counts, _stacked([_filled(s, like.schema) for s in states]))
+
+    def nbytes(self, state: PythonState) -> int:
+        return state.counts.nbytes + (0 if state.columns is None else state.columns.nbytes)
+
+
+def _filled(state: PythonState, schema: pa.Schema) -> pa.RecordBatch:
+    if state.columns is not None:
+        return state.columns
+    nulls = [pa.nulls(len(state.counts), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(nulls, schema.names)
+
+
+def _spread(counts: np.ndarray, lifted: pa.RecordBatch) -> PythonState:
+    """States of the cells that have rows, in their order, each at its cell."""
+    place = np.zeros(len(counts), np.int64)
+    place[counts > 0] = np.arange(lifted.num_rows)
+    return PythonState(counts, lifted.take(pa.array(place)))
+
+
+def _stacked(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    schema = parts[0].schema
+    columns = [
+        pa.concat_arrays([p.column(k).cast(f.type) for p in parts]) for k, f in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema.names)
+
+
+def algebra(call: AggCall) -> PythonAggregate:
+    """The algebra of a call."""
+    place, result = map(str, call.params)
+    type_ = type_named(result)
+    assert type_ is not None
+    try:
+        _, subtracts = host.check(place, aggregate=True)
+    except QueryError:  # the first rows say why
+        subtracts = False
+    return PythonAggregate(place, tuple(a.type for a in call.args), type_, subtracts)
