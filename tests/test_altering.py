@@ -12,6 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from tests.cancelling import told
+from tests.effort import thinned
 
 S = 1_000_000
 GROUPED = "SELECT k, COUNT(*) AS n FROM s [RANGE 4 s] GROUP BY k"
@@ -33,6 +34,7 @@ def shown(db: Engine, what: str = "QUERIES FULL") -> dict[str, dict[str, Any]]:
     return {next(iter(r.values())): r for r in rows}
 
 
+@thinned()
 @pytest.mark.parametrize(
     "select",
     [

@@ -11,7 +11,7 @@ from dsms.engine import Engine
 from dsms.errors import QueryError, UsageError
 from dsms.running.query import RunningQuery
 from dsms.settings import Settings
-from tests.effort import effort
+from tests.effort import effort, thinned
 from tests.users import declared, rows
 
 S = 1_000_000
@@ -356,6 +356,7 @@ def test_what_entered_and_left_a_query_is_not_known_when_one_asks_once(kind: str
     assert caught.value.code == "DS416"
 
 
+@thinned()
 @pytest.mark.parametrize("kind", ["Istream", "Dstream"])
 @pytest.mark.parametrize(
     "query",

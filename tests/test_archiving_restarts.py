@@ -16,7 +16,7 @@ import dsms
 from dsms.errors import DsmsError
 from dsms.settings import Settings
 from tests.archives import Later, S, feed, fresh, full_disk, killed, landed, live
-from tests.effort import examples
+from tests.effort import examples, thinned
 
 STREAM = (
     "CREATE STREAM {n} (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t {slack} {retain} ARCHIVE "
@@ -255,6 +255,7 @@ def lived(engine: dsms.Engine, saved: bool) -> list[tuple[Any, ...]]:
     return reported
 
 
+@thinned()
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("instead", ["a file", "nothing"])
 def test_an_archive_that_is_away_at_a_restart_keeps_nothing_from_coming_back(

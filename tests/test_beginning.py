@@ -22,7 +22,7 @@ from dsms.running.beginning import partial
 from dsms.settings import Settings
 from dsms.sql.types import ALWAYS, FOREVER
 from tests.archives import killed
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.generate.stories import kept_stories
 from tests.oracle import Oracle
 from tests.oracle.values import canons
@@ -380,6 +380,7 @@ def test_from_partial_until_on_the_view_is_whole(story: Story, kept: int, seed: 
             assert +view == now, f"at {at}: {text.render(story, declared)}"
 
 
+@thinned()
 @pytest.mark.parametrize(
     ("window", "retain", "missing"),
     [

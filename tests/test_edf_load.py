@@ -11,11 +11,12 @@ from dsms.schedulers.edf import QueryScheduler
 from dsms.schedulers.hybrid import CostModel
 from dsms.schedulers.tasks import Task
 from tests.edf_machine import LP, SCHEDULERS, Machine, made, random_tasks, scan
-from tests.effort import sampled
+from tests.effort import sampled, thinned
 
 # ------------------------------------------------------------------ load
 
 
+@thinned()
 @pytest.mark.parametrize(("technique", "sharing"), SCHEDULERS)
 @pytest.mark.parametrize("only_due", [True, False])
 def test_with_time_to_spare_nothing_is_ever_late(technique: str, sharing: str, only_due: bool):
@@ -48,6 +49,7 @@ def test_overload_lengthens_all_periods_by_about_the_same(seed: int):
     assert min(min(x) for x in late.values()) >= 0
 
 
+@thinned()
 @pytest.mark.parametrize(("technique", "sharing"), SCHEDULERS)
 @pytest.mark.parametrize("seed", sampled(range(6), 3))
 def test_nobody_starves_in_overload(technique: str, sharing: str, seed: int):

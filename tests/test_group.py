@@ -14,7 +14,7 @@ from dsms.operators import group_extreme, pieces
 from dsms.plan.physical import State
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.state.batch import Batch, concat
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.grouping import (
     COL,
     SCHEMA,
@@ -44,6 +44,7 @@ BASIC = [
 KEYS = {"none": (), "int": ("k",), "text": ("s",), "two": ("kf", "s")}
 
 
+@thinned()
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("keys", KEYS)
 @given(data=st.data())
@@ -198,6 +199,7 @@ def told_in_steps(op, told, cuts, until):
     ]
 
 
+@thinned()
 @pytest.mark.parametrize("fn", ["min", "max"])
 @pytest.mark.parametrize("col", ["i", "f", "d", "t", "p", "b"])
 @pytest.mark.parametrize("filter_", [None, "b"])

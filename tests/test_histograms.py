@@ -24,7 +24,7 @@ from dsms.aggregates.parts.scales import bits
 from dsms.errors import InternalError, QueryError
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import BOOL, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Type
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.oracle import aggregates as oracle
 
 INTS = (
@@ -227,6 +227,7 @@ def expected(rows: Came, low: int, high: int, key: str | None = None) -> list[ob
     ]
 
 
+@thinned()
 @pytest.mark.parametrize("options", ["", "synopsis = basic", "synopsis = interval", "path = ws"])
 @pytest.mark.parametrize("keyed", [False, True])
 def test_boundaries_answer_by_every_path(options: str, keyed: bool) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from dsms.engine import Engine
+from tests.effort import thinned
 from tests.stories.play import rows_of
 
 S = 1_000_000
@@ -15,6 +16,7 @@ def go_on(engine: Engine, start: int, stop: int) -> None:
     engine.ingest("s", [[i % 3, i, i * S] for i in range(start, stop)])
 
 
+@thinned()
 @pytest.mark.parametrize("window", ["ROWS {} SLIDE 10", "RANGE {} s SLIDE 10 s"])
 @pytest.mark.parametrize("clauses", ["", "RETAIN 7 s", "RETAIN 1 h"])
 @pytest.mark.parametrize("first", ["COUNT(*)", "SUM(v)", "MAX(v)"])

@@ -19,7 +19,7 @@ from dsms.engine import Engine
 from dsms.plan.boundaries import boundaries, left_out, window_start
 from dsms.plan.deaths import Deaths
 from dsms.sql.window import Slide, Time
-from tests.effort import examples, sampled
+from tests.effort import examples, sampled, thinned
 from tests.oracle.boundaries import DAY, all_boundaries, range_start
 from tests.stories.cells import instant
 from tests.stories.play import rows_of
@@ -132,6 +132,7 @@ def counted(
     ]
 
 
+@thinned()
 @pytest.mark.parametrize(("zone", "day"), sampled(PLACES, 3))
 @pytest.mark.parametrize(
     ("path", "step"),

@@ -15,7 +15,7 @@ from dsms.operators import multi_join
 from dsms.operators import multi_join_kernels as kernels
 from dsms.operators.multi_join import Arena
 from dsms.settings import Settings
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.generate.many_windows import joined_sliding, joined_windows
 from tests.stories.model import Story
 from tests.stories.play import Way
@@ -127,6 +127,7 @@ def every(rows: list[list[tuple[int, int, int]]]) -> list[tuple[int, ...]]:
     return sorted(out)
 
 
+@thinned()
 @pytest.mark.parametrize("n", [3, 4, 8])
 @pytest.mark.parametrize("enough", [1, 1000])
 def test_the_kernel_makes_each_combination_once(n: int, enough: int) -> None:

@@ -24,10 +24,12 @@ from tests.benchmarks.queries_work import (
     queries_of,
     top,
 )
+from tests.effort import thinned
 
 TRAFFIC = Traffic.random(60, 40, seed=1)
 
 
+@thinned()
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("in_place", [True, False])
 def test_shared_scans_answer_as_recomputation_does(key: str, in_place: bool) -> None:

@@ -22,7 +22,7 @@ from dsms.errors import QueryError, UsageError
 from dsms.running import pipeline
 from dsms.sharing import stream_group
 from tests.archives import killed
-from tests.effort import effort, sampled
+from tests.effort import effort, sampled, thinned
 from tests.stories.play import rows_of, snapshot, taken
 from tests.stories.text import Line
 
@@ -155,6 +155,7 @@ def never_wrong(life: Life, names: list[str]) -> Engine:
     return engine
 
 
+@thinned()
 @pytest.mark.parametrize("wrong", [YEAR, 200 * S])
 @pytest.mark.parametrize("seed", sampled(range(8), 4))
 def test_queries_go_on_as_if_registered_then(seed: int, wrong: int) -> None:
@@ -176,6 +177,7 @@ def test_queries_go_on_as_if_registered_then(seed: int, wrong: int) -> None:
         assert told(engine, name, seq) == told(right, name, 0), name
 
 
+@thinned()
 @pytest.mark.parametrize("seed", sampled(range(3), 3))
 @pytest.mark.parametrize("checkpointed", ["never", "before", "after"])
 def test_it_is_done_again_after_a_restart(tmp_path: Path, seed: int, checkpointed: str) -> None:

@@ -12,7 +12,7 @@ from dsms.engine import Engine
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.grouping import COL, STATES, batch_of, check, histories, node_of, operator
 
 TYPES = ("k", "s", "i", "f", "d", "w", "t", "p", "b")
@@ -24,6 +24,7 @@ def topk(column: str, k: int, filter_: str | None = None) -> AggCall:
     )
 
 
+@thinned()
 @pytest.mark.parametrize("pattern", STATES)
 @pytest.mark.parametrize("keys", [(), ("k",)], ids=["global", "grouped"])
 @given(data=st.data())

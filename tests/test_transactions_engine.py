@@ -21,7 +21,7 @@ from dsms.sql.ast import SelectStatement
 from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_piece
 from dsms.sql.script import pieces
-from tests.effort import sampled
+from tests.effort import sampled, thinned
 from tests.oracle import Oracle, Row
 from tests.oracle.values import canons
 
@@ -157,6 +157,7 @@ class Play:
             self.step()
 
 
+@thinned()
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", sampled(range(3), 3))
 def test_whatever_comes_between_each_answer_is_that_of_its_instant(kind: str, seed: int) -> None:
@@ -180,6 +181,7 @@ def test_whatever_comes_between_each_answer_is_that_of_its_instant(kind: str, se
         assert counts.aborted == 0
 
 
+@thinned()
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sql", ASKED)
 def test_the_scheduler_changes_no_answer(kind: str, sql: str) -> None:

@@ -9,6 +9,7 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.running.pipeline import LEAST, Pipeline
 from dsms.settings import Settings
+from tests.effort import thinned
 
 SECOND = 1_000_000
 STREAMS = """
@@ -127,6 +128,7 @@ PERIODIC = {
 }
 
 
+@thinned()
 @pytest.mark.parametrize("between", ["at once", "later"])
 @pytest.mark.parametrize("name", [*QUERIES, *PERIODIC])
 def test_a_turn_is_one_step_and_answers_stay(name, between):

@@ -24,6 +24,7 @@ from dsms_server.changes import change_frames
 from dsms_server.config import Config
 from dsms_server.pushes import push_frames
 from dsms_server.serve import make_engine
+from tests.effort import thinned
 from tests.waiting import WAIT
 
 SECOND = 1_000_000
@@ -253,6 +254,7 @@ def answer_of(db, name, instant):
     return db.query(f"SELECT * FROM {name}").rows
 
 
+@thinned()
 @pytest.mark.parametrize("form", ["rows", "arrow"])
 @pytest.mark.parametrize("knows", [True, False], ids=["changes", "one kind"])
 def test_the_view_is_the_answer_at_each_instant(serve, form, knows):

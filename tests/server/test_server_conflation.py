@@ -17,7 +17,7 @@ from dsms_client import columns, connect, present
 from dsms_client import subscription as reading
 from dsms_server.config import Config
 from dsms_server.serve import make_engine
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.server.harness import Proxy
 from tests.waiting import WAIT
 
@@ -175,6 +175,7 @@ class Reader:
         return bag(self.view.rows)
 
 
+@thinned()
 @pytest.mark.parametrize("form", ["rows", "arrow", "auto"])
 @pytest.mark.parametrize("max_frame", [1 << 26, 700], ids=["whole", "in parts"])
 def test_the_view_is_the_answer(serve, form, max_frame):

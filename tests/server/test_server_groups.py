@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dsms.engine import Engine
+from tests.effort import thinned
 from tests.server.harness import Peer, Running
 from tests.waiting import WAIT
 
@@ -108,6 +109,7 @@ def _play(engine: Engine, seed: int, most: int) -> tuple[list[Any], list[Any], i
     return replies, rows, grouped
 
 
+@thinned()
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("durability", [None, "interval", "sync"])
 def test_replies_and_answers_are_those_of_frames_alone(

@@ -18,7 +18,7 @@ from dsms.sql.suggest import nearest as nearest_name
 from dsms.sql.types import INT, STRING, Field
 from dsms_client import protocol
 from dsms_server.decode import StreamShape, decode
-from tests.effort import SLOW, examples
+from tests.effort import SLOW, examples, thinned
 from tests.memory import memory
 
 MIB = 1 << 20
@@ -67,6 +67,7 @@ def test_what_would_grow_is_refused_before_it_is_built(name: str, known: bool) -
     assert problem.value.code in ("DS600", "DS505", "DS510"), problem.value
 
 
+@thinned()
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("part", [8, pytest.param(1, marks=SLOW)])
 def test_rows_that_name_no_column_are_rows_of_null(part: int, known: bool) -> None:

@@ -21,6 +21,7 @@ from dsms_server import pushes
 from dsms_server.config import Config
 from dsms_server.pushes import push_frames
 from dsms_server.serve import make_engine
+from tests.effort import thinned
 from tests.faults.simfiles import SimFiles
 
 SECOND = 1_000_000
@@ -197,6 +198,7 @@ def taken(db, query, count, start=0):
     return out
 
 
+@thinned()
 @pytest.mark.parametrize("form", ["rows", "arrow", "auto"])
 @pytest.mark.parametrize("max_frame", [1 << 26, 20_000])
 def test_pushes_over_tcp_are_those_in_process(serve, in_process, form, max_frame):
