@@ -230,7 +230,7 @@ def cut_back(engine: Engine, life: Life, names: list[str], between: Callable[[in
 def test_rows_and_others_come_while_queries_begin_anew(tmp_path: Path, seed, monkeypatch) -> None:
     """After any piece: rows, a process that ends, a reader, a statement that names the query."""
     monkeypatch.setattr(pipeline, "SLICE", 3)
-    monkeypatch.setattr(stream_group, "ENOUGH", 3)
+    monkeypatch.setattr(stream_group, "PIECE", 3)
     life, names = Life(seed, 200 * S), list(QUERIES)
 
     def run(data: str | None, between: Callable[[Engine, int], None]) -> tuple[Engine, int]:

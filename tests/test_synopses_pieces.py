@@ -27,7 +27,7 @@ QUERIES = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(stream_group, "ENOUGH", 7)
+    monkeypatch.setattr(stream_group, "PIECE", 7)
     monkeypatch.setattr(feed, "ENOUGH", 7)
     monkeypatch.setattr(feed, "CELLS", 6)
     monkeypatch.setattr(portions, "CELLS", 4)

@@ -271,12 +271,13 @@ class Feed(RowFeed[AggregateColumn]):
             count = int(sub[stop - 1]) - first + 1
             cell = (sub[start:stop] - first) * groups + code[start:stop]
             piece = rows if stop - start == len(rows) else rows.slice(start, stop)
+            much = groups > CELLS // 4 or len(piece) > ENOUGH
             for column in self.columns.values():
                 state = column.lift(piece, ts[start:stop], cell, count * groups, self.errors)
-                if groups > CELLS // 4:
+                if much:
                     yield
                 yield from column.adding(state, count)
-                if groups > CELLS // 4:
+                if much:
                     yield
             self.updates += count - 1
             self.open, start = first + count - 1, stop

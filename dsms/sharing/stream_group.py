@@ -13,7 +13,7 @@ from dsms.api import Cancel
 from dsms.plan.boundaries import next_boundary
 from dsms.sharing import collective
 from dsms.sharing.choose_synopsis import MANY, outgrown
-from dsms.sharing.feed import ENOUGH, Feed, GroupFeed
+from dsms.sharing.feed import Feed, GroupFeed
 from dsms.sharing.group import Group
 from dsms.sharing.member import Cells, Due, Member, share_errors
 from dsms.sharing.portions import portions
@@ -22,6 +22,7 @@ from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 
 _OVER = object()
+PIECE = 1 << 17  # rows that go into the feed together: others have turns between its columns
 
 
 @dataclass(slots=True)
@@ -59,11 +60,11 @@ class StreamGroup(Group[GroupFeed, Request]):
         yield from then
 
     def _take_in(self) -> Iterator[None]:
-        """The rows that wait go into the feed, so many at a time as it lifts together."""
+        """The rows that wait go into the feed, a piece at a time."""
         while self.waiting:
             rows = self.waiting.popleft()
-            for start in range(0, len(rows), ENOUGH):
-                stop = min(start + ENOUGH, len(rows))
+            for start in range(0, len(rows), PIECE):
+                stop = min(start + PIECE, len(rows))
                 yield from self._push(rows.slice(start, stop) if stop - start < len(rows) else rows)
                 yield
 
