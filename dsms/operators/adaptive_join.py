@@ -166,7 +166,7 @@ class AdaptiveJoinOp(InPieces):
     def _results_of(self, origins: list[Partial], look: Look) -> Iterator[Partial]:
         """Full combinations of the rows that came, some at a time; deletions first."""
         self.batches += 1
-        explores = self.batches % EXPLORE == 1
+        explores = self.batches % EXPLORE == 1 or self.router.curious
         for probes in sorted(origins, key=lambda p: int(p.sign[0]) if len(p) else 0):
             if len(probes):
                 route = self.router.route(probes.origin, len(probes), self.stems)
@@ -206,7 +206,8 @@ class AdaptiveJoinOp(InPieces):
         keys = self._keys(partial, j, pattern)
         probes = Probes(keys, pattern, partial.when, partial.sign, tied)
         at, found, stop = stem.index.probe(stem.indexed, probes, start, enough, seen)
-        self.router.saw(j, pattern, stop - start, len(found), seen)
+        first = len(partial.slots) == 1
+        self.router.saw(j, pattern, stop - start, len(found), seen, first)
         return pattern, at, found, stop
 
     def _keys(self, partial: Partial, j: int, pattern: int) -> np.ndarray:
