@@ -12,10 +12,10 @@ fits; our default, a hash index for each attribute, is no part of it.
 
 `tree`: the planner's, with the statistics of the first frame; `mean tree`: with the true mean
 ones; `oracle tree`: in each phase the best one for it, exchanged as it begins (which is not
-counted).  `hash`: adaptive routes, a hash index for each attribute; `bits`: adaptive routes, bit-address indices, as tuned; `static
-bits`: tuned once, at the beginning.  1 to 7 hash indices by access pattern (Fig 9(a)) are a model
-(`amri_models`) that takes the place of our indices in the same operator; where no index fits, it
-reads all rows.
+counted).  `hash`: adaptive routes, a hash index for each attribute; `bits`: adaptive routes,
+bit-address indices, as tuned; `static bits`: tuned once, at the beginning.  1 to 7 hash indices by
+access pattern (Fig 9(a)) are a model (`amri_models`) that takes the place of our indices in the
+same operator; where no index fits, it reads all rows.
 
 Bars: where selectivities change 1.3 times the speed of the best tree that never changes, where they
 do not 0.8 times.
