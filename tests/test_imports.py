@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -227,9 +227,8 @@ def modules() -> Iterator[tuple[str, Path]]:
 def imports(module: str, text: str, package: bool = False) -> list[Import]:
     """All imports of a module's source, relative ones resolved, `from dsms import x` read as
     dsms.x."""
-    tree = ast.parse(text)
     found = []
-    for node in ast.walk(tree):
+    for node in _statements(ast.parse(text).body):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -238,6 +237,17 @@ def imports(module: str, text: str, package: bool = False) -> list[Import]:
             continue
         found += [Import(module, target, node.lineno) for target in targets]
     return found
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """With those inside; not expressions, of which there are ten times as many."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(node, part, ()))
+        for part in ("handlers", "cases"):
+            for inner in getattr(node, part, ()):
+                yield from _statements(inner.body)
 
 
 def _from(module: str, node: ast.ImportFrom, package: bool) -> Iterator[str]:
