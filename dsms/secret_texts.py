@@ -10,6 +10,7 @@ _USER = re.compile(r"\buser\b", re.IGNORECASE)
 _SECRET = re.compile(
     r"\b(?:password|token)\s*['\"]|\bpassword\s*(?:=|\bto\b|\bfor\b)|\bidentified\b", re.IGNORECASE
 )
+_WORDS = ("password", "token", "identified", "user")  # without these there is none
 # of other systems: all that follows may be one
 _LOGIN = re.compile(r"(\s*(?:connect|login|auth)\b).*", re.IGNORECASE | re.DOTALL)
 # what may hide a secret: strings, comments and quoted names, whether they are closed or not
@@ -32,6 +33,10 @@ _SHORTEST = 3  # characters of a text that an error may not repeat
 
 def is_secret(text: str) -> bool:
     """Whether passwords or tokens may stand in it: it speaks of users, rightly written or not."""
+    if text.isascii():  # other letters may stand for these, too
+        low = text.lower()  # a long text is looked through sooner
+        if not any(word in low for word in _WORDS):
+            return _LOGIN.match(text) is not None
     return bool(
         _SECRET.search(text) or (_VERB.search(text) and _USER.search(text)) or _LOGIN.match(text)
     )

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from dsms.api import Cancel
 from dsms.commands.slices import Apart, Free
+from dsms.operators.expressions import foresee
+from dsms.plan.parts import expressions_of, keys_of
 from dsms.plan.physical import Phys
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
@@ -62,6 +64,15 @@ def planned(
         if there.still(runtime):
             return found
     return work(see(), runtime.planner(shared))
+
+
+def foreseen(node: lp.Node, phys: Phys | None = None) -> None:
+    """Have at hand what is asked of a big plan when it begins to work: in the thread in which it is
+    planned."""
+    for expr in expressions_of(node if phys is None else phys.node):
+        foresee(expr)
+    if phys is not None:
+        keys_of(phys, answers=False)
 
 
 def _copied(catalog: Catalog) -> Catalog:

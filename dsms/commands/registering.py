@@ -26,7 +26,7 @@ from dsms.commands.define import (
 )
 from dsms.commands.existing import there_already
 from dsms.commands.feeding import catch_up, check_acyclic, check_running
-from dsms.commands.planning import Planner, planned
+from dsms.commands.planning import Planner, foreseen, planned
 from dsms.commands.replacing import Replacing
 from dsms.commands.slices import Pieces
 from dsms.commands.store import Store
@@ -114,7 +114,10 @@ class Registering:
         definition, bound = bind_create_query(self.statement, catalog, self.text)
         if bound is None or bound.slide is not None or definition.on_lookup:
             return _Bound(definition, bound, None)
-        return _Bound(definition, bound, planner(bound, definition.options))
+        phys = planner(bound, definition.options)
+        if self.big:
+            foreseen(bound, phys)
+        return _Bound(definition, bound, phys)
 
     def _at_once(
         self,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dsms.api import Cancel, Result, Rows, shown_instant
 from dsms.commands.index_reads import by_counts, by_keys
-from dsms.commands.planning import Planner, planned
+from dsms.commands.planning import Planner, foreseen, planned
 from dsms.commands.slices import Ready
 from dsms.errors import UsageError
 from dsms.oneshot.cut import Cut, cut
@@ -92,6 +92,8 @@ class Selection:
     def _work(self, catalog: Catalog, planner: Planner) -> _Plan:
         bound = self._bind(catalog)
         plan = optimized(planner, bound)
+        if self._big:
+            foreseen(plan)
         whole = Cut(plan, {})
         return _Plan(bound, plan, reads(plan), whole if self._big else cut(plan))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -36,7 +36,7 @@ from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
 from dsms.commands.set_since import set_since
-from dsms.commands.slices import OneSlice, SeveralSlices, Statement
+from dsms.commands.slices import Apart, OneSlice, Pieces, SeveralSlices, Statement
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.operators.pieces import finished
@@ -53,6 +53,7 @@ from dsms.sql.parser import parse_piece, parsing_piece
 from dsms.sql.printer import to_sql
 from dsms.sql.script import Piece, pieces
 
+LONG = 1 << 14  # characters of a script whose statements are looked for apart
 GROWING = (
     ast.AddColumn
     | ast.CreateStream
@@ -93,7 +94,7 @@ def slices(
     results: list[Result] = []
     try:
         values = None if params is None else Parameters(params, text)
-        for piece in pieces(text):
+        for piece in (yield from _scanned(text)):
             if cancel is not None:
                 cancel.check()
             with _hidden(piece.text):
@@ -128,6 +129,36 @@ def slices(
         error.done = results  # type: ignore[attr-defined]
         raise
     return results
+
+
+def _scanned(text: str) -> Generator[Statement, None, Iterable[Piece]]:
+    """The statements of a script; those of a long one are looked for apart."""
+    if len(text) <= LONG:
+        return pieces(text)
+    found: list[Piece] = []
+    error: list[DsmsError] = []
+
+    def look() -> None:
+        try:
+            found.extend(pieces(text))
+        except DsmsError as problem:  # behind those before it
+            error.append(problem)
+
+    def looking() -> Pieces[Result]:
+        yield Apart(look)
+        return Done("")
+
+    scanning = SeveralSlices(looking())
+    while not scanning.step():
+        yield scanning
+        scanning.run()
+    return _then(found, error)
+
+
+def _then(found: Iterable[Piece], error: Sequence[DsmsError]) -> Iterator[Piece]:
+    yield from found
+    for problem in error:
+        raise problem
 
 
 @contextmanager

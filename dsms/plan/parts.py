@@ -17,12 +17,14 @@ from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
+from dsms.sql.lately import Lately
 from dsms.sql.types import Field
 from dsms.sql.window import Landmark, Now, Time, Unbounded
 
 Path = tuple[int, ...]
 Key = bytes
 
+_with_answers, _without = Lately[dict[Path, Key]](2), Lately[dict[Path, Key]](2)
 _CHILDREN = {"child", "left", "right", "inputs"}
 _NAMES = {"schema", "alias", "leaf", "first"}
 
@@ -32,9 +34,12 @@ def keys_of(phys: Phys, answers: bool = True) -> dict[Path, Key]:
 
     What lies in a block over INTERNAL windows is left out: it is no part of its own.  Without
     `answers` those of other queries, which the plan reads, are left out, too."""
-    found: dict[Path, Key] = {}
-    _key(phys, (), found, answers)
-    return found
+    known = (_with_answers if answers else _without).of(phys)
+    if known is None:
+        known = {}
+        _key(phys, (), known, answers)
+        (_with_answers if answers else _without).put(phys, known, 1)
+    return dict(known)
 
 
 def _key(phys: Phys, path: Path, found: dict[Path, Key], answers: bool) -> Key:

@@ -19,7 +19,7 @@ an alias like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 
@@ -60,12 +60,11 @@ def instead(word: str, *names: str) -> str | None:
     return next((hint for name in names if (hint := known[name].get(word.upper()))), None)
 
 
-def check_aliases(statement: ast.Statement, piece: Piece) -> None:
-    """Raise DS110 if an alias without AS is a join word or a clause word of other systems."""
+def check_aliases(aliases: Iterable[ast.Ident], piece: Piece) -> None:
+    """Raise DS110 if one of a statement's aliases is, without AS, a join word or a clause word of
+    other systems."""
     named = {
-        (a.pos.line, a.pos.column): a.text
-        for a in _aliases(statement)
-        if instead(a.text, "join", "clause")
+        (a.pos.line, a.pos.column): a.text for a in aliases if instead(a.text, "join", "clause")
     }
     if not named:
         return
@@ -76,13 +75,9 @@ def check_aliases(statement: ast.Statement, piece: Piece) -> None:
             _check(word.text, after.text, ast.Pos(*place))
 
 
-def _aliases(statement: ast.Statement) -> Iterator[ast.Ident]:
-    nodes: list[ast.Node] = [statement]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, (ast.TableRef, ast.SubqueryRef)) and node.alias is not None:
-            yield node.alias
-        nodes += ast.children(node)
+def alias_of(node: ast.Node) -> ast.Ident | None:
+    """The alias of a relation in FROM, if the node is one and has one."""
+    return node.alias if isinstance(node, (ast.TableRef, ast.SubqueryRef)) else None
 
 
 def _check(word: str, after: str, pos: ast.Pos) -> None:

@@ -21,7 +21,7 @@ from lark.exceptions import UnexpectedInput
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.foreign import check_aliases
+from dsms.sql.foreign import alias_of, check_aliases
 from dsms.sql.grammar import parser
 from dsms.sql.literals import INT_MAX, bad
 from dsms.sql.parameters import MARK, Parameters, without_values
@@ -103,9 +103,9 @@ def parsing_piece(
         from dsms.sql.complaints import complaint  # only wrong text needs it
 
         raise complaint(error, piece) from None
-    yield from _checking(statement)
+    aliases = yield from _checking(statement)
     try:
-        check_aliases(statement, piece)
+        check_aliases(aliases, piece)
     except QueryError as failure:
         from dsms.sql.translated import advised
 
@@ -153,12 +153,13 @@ class _OpenMarks:
     numbered from 1 on, for LOOKUP to give its value."""
 
     def __init__(self, text: str) -> None:
-        self.may_be = _LOOKUP.search(text) is not None
+        self.text = text
         self.marks: list[Token] = []
 
     def feed(self, feed: Callable[[Token], object], mark: Token) -> None:
         """The mark as an expression.  Raises DS617 where it is none."""
-        if not self.may_be or mark != "?":
+        may_be = bool(self.marks) or _LOOKUP.search(self.text) is not None
+        if not may_be or mark != "?":
             raise without_values(mark)
         self.marks.append(mark)
         try:
@@ -188,20 +189,29 @@ def check_depth(statement: ast.Statement) -> None:
         pass
 
 
-def _checking(statement: ast.Node) -> Generator[None, None, None]:
-    """What a single rule can't see: depth, and an INT that only a minus would have made fit."""
-    level, depth = [statement], 0
+def _checking(statement: ast.Node) -> Generator[None, None, list[ast.Ident]]:
+    """What a single rule can't see: depth, and an INT that only a minus would have made fit.  The
+    aliases in the statement."""
+    level, depth, seen = [statement], 0, 0
+    aliases: list[ast.Ident] = []
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise bad("DS105", level[0].pos, f"this is nested deeper than {MAX_DEPTH} levels")
         below: list[ast.Node] = []
-        for k, node in enumerate(level):
+        for node in level:
             if isinstance(node, ast.IntLit) and node.value > INT_MAX:
                 raise bad(
                     "DS106", node.pos, f"the number {node.value} is too large; INT has 64 bits"
                 )
-            below += ast.children(node)
-            if k % TOKENS == TOKENS - 1:
+            if (alias := alias_of(node)) is not None:
+                aliases.append(alias)
+            seen += 1
+            if seen % TOKENS == 0:
                 yield
+            for k, child in enumerate(ast.children(node)):
+                below.append(child)
+                if k % TOKENS == TOKENS - 1:
+                    yield
         level = below
+    return aliases

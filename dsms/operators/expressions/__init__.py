@@ -8,6 +8,7 @@ from dsms.operators.expressions.compile import (
     compile_many,
     compile_predicate,
     evaluate_constant,
+    foresee,
 )
 from dsms.operators.expressions.errors import ErrorCounter
 from dsms.operators.expressions.node import Evaluator
@@ -15,5 +16,5 @@ from dsms.operators.expressions.node import Evaluator
 __all__ = [
     "ErrorCounter", "Evaluator", "Predicate", "can_fail", "compile_expr", "compile_many",
     "compile_predicate",
-    "evaluate_constant",
+    "evaluate_constant", "foresee",
 ]  # a long list  # fmt: skip

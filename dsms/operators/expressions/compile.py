@@ -40,11 +40,16 @@ from dsms.operators.expressions.node import (
     reads_of,
 )
 from dsms.sql.expr import Call, Col, Expr, Lit, walk
+from dsms.sql.lately import Lately
 from dsms.sql.types import TEXTUAL, Kind
 
 FOLDED = 4096  # bytes of the longest text that a constant expression becomes
 MANY = 128  # nodes of an expression that is evaluated for all rows of a batch at once
+KEPT = 1 << 15  # nodes of big expressions that were compiled last
 Predicate = Callable[[Sequence[pa.Array], int, ErrorCounter], pa.BooleanArray]
+
+
+_lately = Lately[tuple[Node, int]](KEPT)
 
 
 class Compiled:
@@ -125,7 +130,13 @@ def compile_predicate(expr: Expr) -> Predicate:
 def can_fail(expr: Expr) -> bool:
     """Whether a row may fail in it: then it must not be evaluated for rows that would not have come
     to it."""
-    return _node(expr).fallible
+    return _sized(expr)[0].fallible
+
+
+def foresee(expr: Expr) -> None:
+    """Have it at hand if it is big, for those who compile it soon, or ask whether it can fail.  Any
+    thread may call it."""
+    _sized(expr)
 
 
 def evaluate_constant(expr: Expr) -> Lit | None:
@@ -140,8 +151,18 @@ def evaluate_constant(expr: Expr) -> Lit | None:
 
 def _whole(expr: Expr) -> Evaluator:
     """The evaluator of an expression that stands in no other."""
-    node, nodes = _node(expr), sum(1 for _ in walk(expr))
+    node, nodes = _sized(expr)
     return in_turns(node.run, nodes) if node.grows or nodes > MANY else node.run
+
+
+def _sized(expr: Expr) -> tuple[Node, int]:
+    """Its node, and of how many it is made."""
+    known = _lately.of(expr)
+    if known is None:
+        known = _node(expr), sum(1 for _ in walk(expr))
+        if known[1] > MANY:
+            _lately.put(expr, known, known[1])
+    return known
 
 
 def _node(expr: Expr) -> Node:

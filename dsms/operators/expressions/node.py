@@ -73,12 +73,13 @@ def literal(value: object, type_: Type) -> Node:
     size = 0 if not isinstance(value, str | bytes) else int(sizes_of(scalar)[0])
     if size > SHORT:
         return Node(measured(_long(scalar, size)), type_, scalar, grows=True)
-    kept: list[pa.Array] = [pa.repeat(scalar, 0)]
+    kept: list[pa.Array] = []
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
-        array = kept[0]
-        if len(array) < n:
-            kept[0] = array = pa.repeat(scalar, n)
+        array = kept[0] if kept else None
+        if array is None or len(array) < n:
+            array = pa.repeat(scalar, n)
+            kept[:] = [array]
         return array if len(array) == n else array.slice(0, n)
 
     return Node(run, type_, scalar)
