@@ -94,8 +94,7 @@ class Selection:
         plan = optimized(planner, bound)
         if self._big:
             foreseen(plan)
-        whole = Cut(plan, {})
-        return _Plan(bound, plan, reads(plan), whole if self._big else cut(plan))
+        return _Plan(bound, plan, reads(plan), Cut(plan, {}) if self._big else cut(plan))
 
     def _plan_on(self) -> None:
         """Plan on; read, once that is done."""
