@@ -32,6 +32,7 @@ from dsms_server.threshold import HELLO_BYTES, Threshold
 from dsms_server.worker import expected
 
 WRITE_HIGH = 256 << 10  # bytes in the transport at which pushes wait
+READ = 32 << 10  # bytes that are read at once, but of a large frame: hundreds of small ones
 LINGER_SECONDS = 1.0  # how long a refused peer may go on talking before the connection is cut
 TURN_SECONDS = 0.002  # how long pushes are written before other sessions get their turn
 
@@ -84,7 +85,8 @@ class Session(asyncio.BufferedProtocol):
             self.linger()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.space()
+        space = self._buffer.space()
+        return space if len(space) > SCRATCH else space[:READ]
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._discarding:
