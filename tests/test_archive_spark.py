@@ -322,3 +322,28 @@ def test_what_only_a_server_can_answer_is_told(
     with pytest.raises(DsmsError) as caught:
         asked(str(world.folder), sql)
     assert (caught.value.code, what in caught.value.message) == (code, True), caught.value
+
+
+def test_functions_of_ones_own_are_called_where_spark_works(world: World, tmp_path: Path) -> None:
+    """Expressions, and those in Python, in Spark's workers; aggregates in Python here."""
+    (tmp_path / "spark_own.py").write_text(
+        "import pyarrow.compute as pc\n\n"
+        "def half(x):\n    return pc.divide(x, 2.0)\n\n"
+        "class Largest:\n"
+        "    def lift(self, x):\n        return x\n"
+        "    def combine(self, a, b):\n        return pc.max_element_wise(a, b)\n"
+        "    def lower(self, s):\n        return s\n"
+    )
+    made = (
+        "CREATE FUNCTION half(x FLOAT) RETURNS FLOAT AS PYTHON 'spark_own:half';"
+        "CREATE AGGREGATE largest(x FLOAT) RETURNS FLOAT AS PYTHON 'spark_own:Largest';"
+        "CREATE AGGREGATE middle(x FLOAT) AS SUM(x) / COUNT(x);"
+    )
+    select = (
+        "SELECT k, {} AS a, {} AS b, {} AS c FROM ARCHIVE s [RANGE 5 min] GROUP BY k ORDER BY k"
+    )
+    own = select.format("middle(v)", "SUM(half(v + 1))", "largest(v)")
+    plain = select.format("AVG(v)", "SUM((v + 1) / 2.0)", "MAX(v * 1.0)")
+    folder = str(world.folder)
+    found = query(folder, made + own, world.spark, functions=str(tmp_path))
+    assert found.to_pylist() == query(folder, plain, world.spark).to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from dsms.oneshot.steps import Env, Map
 from dsms.oneshot.valued import GroupStep
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
+from dsms.python_functions import Functions, host
 from dsms_spark.rendering import RelationShape
 
 TOLD = "dsms-error:"  # before the fields of an error, on its way through Spark
@@ -41,8 +42,10 @@ class Mapped:
     ops: tuple[Op, ...]
     before: RelationShape
     after: RelationShape
+    functions: tuple[Functions, ...] = field(default_factory=host.named)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named_here(self.functions)
         run = Map(self.ops)
         for rows in batches:
             with dsms_errors():
@@ -60,8 +63,10 @@ class Grouped:
     before: RelationShape
     after: RelationShape
     limit: int | None
+    functions: tuple[Functions, ...] = field(default_factory=host.named)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named_here(self.functions)
         with dsms_errors():
             room, parts = Room(self.limit), list[AgedRows]()
             for rows in batches:
@@ -81,6 +86,12 @@ class Grouped:
             )
             made = self.step.run(env)
         yield from batches_of(made, self.after)
+
+
+def named_here(functions: tuple[Functions, ...]) -> None:
+    """Folders of functions in Python lie at the same place wherever Spark works."""
+    for one in functions:
+        host.name(one)
 
 
 def no_sql(*_: Any) -> None:

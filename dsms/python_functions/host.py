@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,11 @@ def name(functions: Functions) -> None:
     if known is not None:
         known.close()
     _named[key] = Process(functions)
+
+
+def named() -> tuple[Functions, ...]:
+    """All that have been named, by their whole paths: for a process elsewhere."""
+    return tuple(replace(p.settings, folder=folder) for folder, p in _named.items())
 
 
 def folders() -> list[Path]:
