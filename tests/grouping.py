@@ -19,6 +19,7 @@ from dsms.operators.group import GroupByOp
 from dsms.operators.pieces import go_on
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, Col, Expr
+from dsms.sql.functions.aggregate import resolve_aggregate
 from dsms.sql.logical import GroupBy, Values
 from dsms.sql.types import (
     ALWAYS,
@@ -259,8 +260,6 @@ STATES: dict[str, list[State]] = {
 
 def type_of(fn: str, arg: Type | None) -> Type:
     """The result type, as `dsms.sql.functions` has it."""
-    from dsms.sql.functions.aggregate import resolve_aggregate
-
     params = (0.5,) if fn.startswith("quantile") else ()
     two = CARDS[fn].forms == ("code", "word") or CARDS[fn].family == "pairs"
     args = () if arg is None else (arg, arg if arg == FLOAT else INT) if two else (arg,)
@@ -295,5 +294,8 @@ def call(
     fn: str, *args: str, distinct: bool = False, filter_: str | None = None, params: tuple = ()
 ) -> AggCall:
     exprs = tuple(COL[a] for a in args)
-    type_ = type_of(fn, exprs[0].type if exprs else None)
+    if params:
+        type_ = resolve_aggregate(fn, [e.type for e in exprs], params=params).type
+    else:
+        type_ = type_of(fn, exprs[0].type if exprs else None)
     return AggCall(fn, exprs, type_, distinct, COL[filter_] if filter_ else None, params, fn)

@@ -36,7 +36,17 @@ VALUES: dict[Type, tuple[object, ...]] = {
     STRING: ("c", "a", "c", "b", "d"),
     TIMESTAMP: (30, 10, 30, 20, 80),
 }
-PARAMS = {"phi": 0.5, "k": 2, "lg_k": 11, "size": 200, "g": 4, "scale": "linear", "sep": "-"}
+PARAMS = {
+    "phi": 0.5,
+    "k": 2,
+    "lg_k": 11,
+    "size": 200,
+    "g": 4,
+    "scale": "linear",
+    "sep": "-",
+    "n": 2,
+    "edges": "[1, 2]",
+}
 # what serves calls in Python, a class of a user has: tests/test_python_functions.py
 BUILT_IN = [card for card in CARDS.values() if card.family != "python"]
 EXACT = [card for card in BUILT_IN if not card.sampled]
@@ -101,6 +111,7 @@ def test_it_is_defined_and_tried(card: Card) -> None:
         *generated.BY_ARRIVAL,
         *generated.RUNS,
         *generated.LISTS,
+        *generated.ARRAYS,
     ]
     assert card.name == "count_star" or any(
         re.match(rf"{card.name}\b", t, re.IGNORECASE) for t in templates

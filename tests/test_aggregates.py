@@ -69,6 +69,13 @@ FAMILIES = {
     "strings": [
         call("string_agg", "s", params=(sep,), filter_=f) for sep, f in (("-", None), ("", "b"))
     ],
+    "arrays": [call("array_agg", c, params=(2,)) for c in ORDERED]
+    + [call("array_agg", "i", params=(1,), filter_="b"), call("array_agg", "f", params=(65536,))],
+    "histogram": [
+        call("histogram", "i", params=("[-1, 0, 4]",)),
+        call("histogram", "f", params=("[-2.5, 0.0, 1e+100]",), filter_="b"),
+        call("histogram", "t", params=('["1970-01-01 00:00:00"]',)),
+    ],
     "mode": [call("mode", c) for c in ORDERED] + [call("mode", "s", filter_="b")],
     "entropy": [call("entropy", c) for c in ORDERED] + [call("entropy", "i", filter_="b")],
     "median": [call("median", "f"), call("median", "t"), call("median", "f", distinct=True)],

@@ -137,7 +137,8 @@ def _same(how: Folds, a: object, b: object) -> None:
 
 
 def test_every_aggregate_of_the_language_has_an_algebra():
-    params = {"phi": 0.5, "k": 3, "lg_k": 11, "size": 200, "g": 4, "scale": "log", "sep": ","}
+    params = {"phi": 0.5, "k": 3, "lg_k": 11, "size": 200, "g": 4, "scale": "log", "sep": ",",
+              "n": 2, "edges": "[0.5, 1]"}  # a table  # fmt: skip
     for spec in (card for card in AGGREGATES if card.family != "python"):
         column = COL["b"] if spec.name.startswith("bool") else COL["f"]
         arity = 0 if spec.name == "count_star" else 2 if spec.name.startswith("arg") else 1

@@ -125,7 +125,7 @@ def test_columns_of_other_forms(inferred) -> None:
     pyarrow.parquet.write_table(table, sink)
     data = sink.getvalue().to_pybytes()
     found = inferred("a.parquet", data)
-    assert shown(found) == "at TIMESTAMP, d DECIMAL(8, 2), ts TIMESTAMP"
+    assert shown(found) == "at TIMESTAMP, d DECIMAL(8, 2), l LIST(INT), ts TIMESTAMP"
     assert (found.time, found.options.unit) == ("ts", "s")
     assert inferred("a.parquet", data, time="at").time == "at"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.sql.signatures import Match, Overload, Types
-from dsms.sql.types import Kind, Type
+from dsms.sql.signatures import FunctionError, Match, Overload, Types
+from dsms.sql.types import Kind, Type, list_of
 
 # What an aggregate needs to know of an argument.  word: values in order (or codes with ranks);
 # code: values, in any order;  wide: a number of up to two words;  valid: only whether it is NULL
@@ -40,6 +40,7 @@ class Card:
     invertible what is left of a whole without a part is known from the two, exactly; if it isn't,
     nothing subtracts
     sampled    it is put together from summaries of sub-windows and can't follow single rows
+    drawn      its last argument, unsaid, is the hash of all columns of FROM
     windowed   its guarantee is one over the sub-windows of a window, so no other cut of the rows
                will do
     in_sql     a database's aggregate of that name is exactly ours ("same": unless the answer is a
@@ -72,6 +73,7 @@ class Card:
     picks: bool = False
     invertible: bool = False
     sampled: bool = False
+    drawn: bool = False
     windowed: bool = False
     in_sql: Literal["", "same", "wide"] = ""
     shared: bool = False
@@ -96,6 +98,13 @@ def of_decimal(text: str, result: Callable[[Type], Type]) -> Overload:
         )
 
     return Overload(text, match)
+
+
+def items(args: Types) -> Type:
+    """The list of values of the first argument.  FunctionError `nested`: these are lists."""
+    if args[0].kind is Kind.LIST:
+        raise FunctionError("nested", "a list can't hold lists")
+    return list_of(args[0])
 
 
 def of_any(text: str, result: Type) -> Overload:

@@ -31,6 +31,7 @@ from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING
 from dsms.state.lengthening import grown
 
+ALL = 1 << 62
 ROOM = 1 << 16  # words of answers worked on at a time
 
 
@@ -82,13 +83,15 @@ def _serve(
     out,
     ends,
     touch,
+    most,
 ):
     """Events from `start` on, until `out` may have no room for another answer: (next event, answers
-    given).  The words of answer i end at ends[i]; touch[i] asked for it."""
+    given).  The words of answer i, the first `most` of its group, end at ends[i]; touch[i] asked
+    for it."""
     m, given = np.int64(0), 0
     for i in range(start, len(code)):
         g, s = code[i], slot[i]
-        if emit[i] >= 0 and (m + n[g] + 1 > len(out) or given == len(touch)):
+        if emit[i] >= 0 and (m + min(n[g] + 1, most) > len(out) or given == len(touch)):
             return i, given
         if sign[i] != 0 and (len(valid) == 0 or valid[s]):
             n[g] += sign[i]
@@ -97,10 +100,11 @@ def _serve(
             else:
                 _leave(g, s, head, tail, before, after)
         if emit[i] >= 0 and n[g] > 0:
-            at = head[g]
-            while at >= 0:
+            at, left = head[g], most
+            while at >= 0 and left > 0:
                 out[m] = words[at]
                 m += 1
+                left -= 1
                 at = after[at]
             ends[given], touch[given] = m, emit[i]
             given += 1
@@ -126,15 +130,20 @@ class StringRows(Linked, OwnTexts):
         (a,) = args
         self.n = grown(self.n, feed.groups)
         self._grow(feed, len(a.words))
-        longest = int(self.n.max(initial=0)) + len(feed.code) + 1
+        longest = min(int(self.n.max(initial=0)) + len(feed.code) + 1, self.limit)
         found, some = np.empty(max(ROOM, longest), np.int64), min(feed.touches, ROOM)
         ends, touch, start = np.empty(some, np.int64), np.empty(some, np.int64), 0
         kept = (a.words, a.valid, feed.ages, self.n, *self.roots, *self.links)
         while start < len(feed.code):
-            start, given = _serve(start, *feed.events, *kept, found, ends, touch)
+            start, given = _serve(start, *feed.events, *kept, found, ends, touch, self.limit)
             if given:
                 out.words[touch[:given]] = self._written(found, ends[:given], a)
                 out.valid[touch[:given]] = True
+
+    @property
+    def limit(self) -> int:
+        """Texts of an answer."""
+        return ALL
 
     def _written(self, found: np.ndarray, ends: np.ndarray, a: Arg) -> np.ndarray:
         """Codes of the answers' texts."""
@@ -200,8 +209,13 @@ class StringCells(Folds):
 
     separator: str
 
+    @property
+    def kind(self) -> pa.DataType:
+        """Of the values."""
+        return pa.string()
+
     def empty(self, cells: int) -> Texts:
-        return Texts(np.zeros(cells + 1, np.int64), pa.array([], pa.string()))
+        return Texts(np.zeros(cells + 1, np.int64), pa.array([], self.kind))
 
     def lift(self, rows: CellRows, cells: int) -> Texts:
         (column,) = rows.args

@@ -29,17 +29,19 @@ PLAIN: dict[Type, tuple[str, ...]] = {
     MONEY: ("MIN({t})", "MAX({t})"),
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),
+    LISTED: ("HISTOGRAM({i}, [0, 2])", "HISTOGRAM({f}, [-0.5, 1.0])"),
 }  # a table  # fmt: skip
 BY_ARRIVAL = (
     "FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})", "RISE_START({t}, {i})",
     "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
 )  # a table  # fmt: skip
+ARRAYS = ("ARRAY_AGG({i}, 2)", "ARRAY_AGG({i}, 1)", "FIRST({t})")  # BY_ARRIVAL, of type LIST(INT)
 LISTS = ("STRING_AGG({t}, '-')", "STRING_AGG({t})")  # BY_ARRIVAL, of type STRING
 RUNS = ("LONGEST_RISE({o})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
 # those that follow no single rows, and answer by the values alone
 BY_SUBWINDOW = (
     "APPROX_HISTOGRAM({i}, 3)", "APPROX_HISTOGRAM({f}, 2, 'log')", "APPROX_HISTOGRAM({f}, 4)",
-    "APPROX_INTERSECT({i}, {b}, 3)",
+    "APPROX_INTERSECT({i}, {b}, 3)", "SAMPLE({i}, HASH({c}), 2)", "SAMPLE({f}, {i}, 1)",
 )  # a table  # fmt: skip
 
 
@@ -48,7 +50,7 @@ def aggregate(
 ) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
     something; `subwindows`: it is answered from those."""
-    by_arrival = BY_ARRIVAL + {INT: RUNS, STRING: LISTS}.get(type_, ())
+    by_arrival = BY_ARRIVAL + {INT: RUNS, STRING: LISTS, LISTED: ARRAYS}.get(type_, ())
     others = (by_arrival if ordered else ()) + (BY_SUBWINDOW if subwindows else ())
     template = d.pick(PLAIN[type_] + others)
     kinds = {"t": type_, "i": INT, "f": FLOAT, "b": BOOL}

@@ -9,9 +9,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from dsms.sql.expr import AggCall
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import Kind, Type, list_of
 from tests.oracle.casts import to_text
+from tests.oracle.functions import hash_of
 from tests.oracle.histograms import histogram
+from tests.oracle.lists import packed, unpacked
 from tests.oracle.numbers import half_away
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import Value, canon, canons, compare, fits_int, sort_key
@@ -306,6 +308,30 @@ def _string_agg(args: Args, call: AggCall) -> Value:
     return str(call.params[0]).join(a[0] for a in args) if args else None
 
 
+def _array_agg(args: Args, call: AggCall) -> Value:
+    most = call.params[0]
+    assert isinstance(most, int)
+    return packed([a[0] for a in args][:most], call.type) if args else None
+
+
+def _buckets(args: Args, call: AggCall) -> Value:
+    edges = unpacked(str(call.params[0]), list_of(call.args[0].type))
+    counts = [0] * (len(edges) + 1)
+    for (x,) in args:
+        counts[sum(compare(x, edge) >= 0 for edge in edges)] += 1
+    return packed(counts, call.type) if args else None
+
+
+def _sample(args: Args, call: AggCall) -> Value:
+    k = call.params[0]
+    assert isinstance(k, int)
+    drawn = sorted(
+        (a for a in args if a[1] is not None),
+        key=lambda a: (hash_of(a[1]), packed([a[0]], call.type)),
+    )
+    return packed([x for x, _ in drawn[:k]], call.type) if drawn else None
+
+
 def _bool(fold: Callable[[list[bool]], bool]) -> Callable[[Args, AggCall], Value]:
     return lambda args, call: fold([a[0] for a in args]) if args else None
 
@@ -362,6 +388,9 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "fall_end": _run(-1, lambda run: run[-1][0]),
     "topk": _topk,
     "string_agg": _string_agg,
+    "array_agg": _array_agg,
+    "histogram": _buckets,
+    "sample": _sample,
     "mode": _mode,
     "entropy": _entropy,
     "approx_histogram": histogram,

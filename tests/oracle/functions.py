@@ -198,11 +198,20 @@ def _hash_of(x: Value) -> int:
     return _spread(int(x) % 2**64)
 
 
+def _signed(x: int) -> int:
+    return x - 2**64 if x >= 2**63 else x
+
+
+def hash_of(x: Value) -> int:
+    """HASH(x)."""
+    return _signed(_hash_of(x))
+
+
 def _hash(call: Call, value: Eval) -> int:
     found, *rest = [_hash_of(value(a)) for a in call.args]
     for more in rest:
         found = _spread(found) ^ more
-    return found - 2**64 if found >= 2**63 else found
+    return _signed(found)
 
 
 LAZY: dict[str, Callable[[Call, Eval], Value]] = {

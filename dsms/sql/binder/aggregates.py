@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dsms.sql import ast, functions
-from dsms.sql.binder.calls import function_error
+from dsms.sql.binder.calls import call, function_error
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.lists import aggregated
+from dsms.sql.binder.samples import told_apart
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, Lit
@@ -104,6 +105,8 @@ def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
             "only COUNT(*) counts rows; name a column",
         )
     values, params = _arguments(inside, node)
+    if functions.aggregate(name).drawn and len(values) == 1:
+        values.append(call("hash", told_apart(env.scope, node), node))
     try:
         found = functions.resolve_aggregate(
             name, [v.type for v in values], distinct=node.distinct, params=params
@@ -137,7 +140,8 @@ def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:
                 f"{node.name.text.upper()} expects a constant "
                 f"{', '.join(wanted) or 'argument'} here"
             )
-            raise error("DS207", message, at, "write a number such as 0.95")
+            example = "a list such as [0, 10]" if "edges" in wanted else "a number such as 0.95"
+            raise error("DS207", message, at, f"write {example}")
         params.append(expr.value)
     if not wanted:
         return bound, []

@@ -47,9 +47,16 @@ def _columns(ctx: Context, scope: Scope, sample: ast.Sample) -> list[Expr]:
     if sample.by:
         env = Env(ctx, scope, "SAMPLE BY")
         return [bind(env, column) for column in sample.by]
+    return told_apart(scope, sample)
+
+
+def told_apart(scope: Scope, at: ast.Node) -> list[Expr]:
+    """The columns that tell the rows of FROM apart; DS367 where nothing does."""
     for name, time, _ in scope.stamps:
         if time is None:
             message = f"rows of {name} that are equal in all columns would be drawn together"
             hint = "say which rows belong together: SAMPLE ... BY column"
-            raise error("DS367", message, sample, hint)
+            if isinstance(at, ast.FuncCall):
+                hint = "say what tells rows apart: SAMPLE(x, HASH(column), k)"
+            raise error("DS367", message, at, hint)
     return [column.expr for column in scope.visible()]

@@ -8,7 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import pyarrow as pa
+
+from dsms import lists
 from dsms.aggregates.cards import CARDS, Card
 from dsms.aggregates.cards.python import PYTHON_AGGREGATE
 from dsms.sql.signatures import FunctionError, casts, choose
@@ -16,6 +20,7 @@ from dsms.sql.types import Type
 from dsms.sql.types import named as type_named
 
 Params = tuple[object, ...]
+MOST_EDGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class ResolvedAgg:
 
 
 # constants that are whole numbers
-_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535), "g": (2, 10_000)}
+_WHOLE = {"k": (1, 1_000_000), "lg_k": (4, 21), "size": (8, 65_535), "g": (2, 10_000),
+          "n": (1, lists.MOST)}  # a table  # fmt: skip
 # constants that are words
 _WORDS = {"scale": ("linear", "log")}
 
@@ -76,6 +82,8 @@ def resolve_aggregate(
         raise FunctionError("distinct", f"{spec.name} does not take DISTINCT", spec.signatures())
     checked = _checked(spec, params)
     found = choose(spec.name, spec.overloads, args, spec.signatures())
+    if spec.params == ("edges",):
+        checked = (_edges(spec, checked[0], found.targets[0]),)
     type_ = type_named(str(checked[1])) if spec.name == PYTHON_AGGREGATE else found.type
     if type_ is None:
         raise FunctionError("constant", f"{checked[1]} is no type", position=2)
@@ -108,6 +116,8 @@ def _check(spec: Card, what: str, value: object) -> object:
         words = " or ".join(f"'{word}'" for word in _WORDS[what])
         message = f"{spec.name} needs a {what} {words}, not {_shown(value)}"
         raise FunctionError("constant", message, position=1 + spec.params.index(what))
+    if what == "edges":
+        return value  # of the type of the values, which is known later
     if what in ("sep", "place", "result"):
         if isinstance(value, str):
             return value
@@ -124,6 +134,22 @@ def _check(spec: Card, what: str, value: object) -> object:
         f"{spec.name} needs a constant share from 0 to 1, not {_shown(value)}",
         position=1,
     )
+
+
+def _edges(spec: Card, value: object, type_: Type) -> str:
+    """A list of the type, as it is kept."""
+    if isinstance(value, str):
+        texts, bad = lists.canonical(pa.array([value], pa.string()), str(type_))
+        edges = [] if bad[0] else lists.read(texts, str(type_)).flatten().to_pylist()
+        ascend = None not in edges and all(a < b for a, b in pairwise(edges))
+        if 1 <= len(edges) <= MOST_EDGES and ascend and edges[-1] == edges[-1]:
+            text: str = texts[0].as_py()
+            return text
+    message = (
+        f"{spec.name} needs a list of 1 to {MOST_EDGES} constant edges that ascend, of the type "
+        f"{type_}, not {_shown(value)}"
+    )
+    raise FunctionError("constant", message, position=1)
 
 
 def _shown(value: object) -> str:

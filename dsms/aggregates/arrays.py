@@ -1,0 +1,120 @@
+"""ARRAY_AGG(x, n): the first n values of a group in order of age, as a list.
+
+As STRING_AGG (`strings`), but an answer has n values at most, and so has a cell: what stands behind
+the first n of a set stands behind the first n of every set that holds it.
+State    of rows that leave, 16 bytes a slot, as there: the value that comes next may be any.
+Not subtracted: a part may have been among the first n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dsms import lists
+from dsms.aggregates.parts.base import Arg, Leaving
+from dsms.aggregates.parts.cells import CellRows
+from dsms.aggregates.parts.words import NONE
+from dsms.aggregates.strings import StringCells, StringKept, StringRows, Texts
+from dsms.sql.expr import AggCall
+from dsms.sql.types import INT, Type
+
+
+class _Firsts:
+    """What the two states have in common: `item` is the type of the values, `most` how many."""
+
+    __slots__ = ()
+    item: Type
+    most: int
+
+    @property
+    def limit(self) -> int:
+        return self.most
+
+    def _written(self, found: np.ndarray, ends: np.ndarray, a: Arg) -> np.ndarray:
+        """Codes of the answers' texts."""
+        rows = np.arange(ends[-1])
+        column = a.coding.decode(found, NONE, np.ones(len(rows), np.bool_), rows)
+        made = lists.made(np.concatenate([[0], ends]), column, str(self.item))
+        return self.texts.encode(made)[0]  # type: ignore[attr-defined, no-any-return]
+
+
+@dataclass(slots=True)
+class ArrayRows(_Firsts, StringRows):
+    """Rows leave."""
+
+    item: Type = INT
+    most: int = 0
+
+
+@dataclass(slots=True)
+class ArrayKept(_Firsts, StringKept):
+    """Rows never leave."""
+
+    item: Type = INT
+    most: int = 0
+
+
+@dataclass(slots=True)
+class ArrayCells(StringCells):
+    """ARRAY_AGG in cells: the first `most` values of each."""
+
+    item: Type = INT
+    most: int = 0
+
+    @property
+    def kind(self) -> pa.DataType:
+        return self.item.arrow
+
+    def lift(self, rows: CellRows, cells: int) -> Texts:
+        return self._cut(StringCells.lift(self, rows, cells))
+
+    def combine(self, older: Texts, newer: Texts) -> Texts:
+        return self._cut(StringCells.combine(self, older, newer))
+
+    def merge(
+        self,
+        state: Texts,
+        group: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        base: np.ndarray,
+        cells: int,
+    ) -> Texts:
+        return self._cut(StringCells.merge(self, state, group, low, high, base, cells))
+
+    def _cut(self, state: Texts) -> Texts:
+        """Without what stands behind the first values."""
+        sizes = np.diff(state.starts)
+        if not len(sizes) or sizes.max() <= self.most:
+            return state
+        place = np.arange(state.starts[-1]) - np.repeat(state.starts[:-1], sizes)
+        starts = np.concatenate([[0], np.cumsum(np.minimum(sizes, self.most))])
+        return Texts(starts, state.values.filter(pa.array(place < self.most)))
+
+    def lower(self, state: Texts) -> pa.Array:
+        there = pa.array(self.present(state))
+        made = lists.made(state.starts, state.values, str(self.item))
+        return pc.if_else(there, made, pa.scalar(None, pa.string()))
+
+
+def _shape(call: AggCall) -> tuple[str, Type, int]:
+    (most,) = call.params
+    assert isinstance(most, int)
+    return "", call.args[0].type, most
+
+
+def follow(call: AggCall, leaving: Leaving) -> ArrayRows | ArrayKept:
+    """The state that follows single rows."""
+    separator, item, most = _shape(call)
+    if leaving == "never":
+        return ArrayKept(separator, item=item, most=most)
+    return ArrayRows(separator, item=item, most=most)
+
+
+def algebra(call: AggCall) -> ArrayCells:
+    """The algebra of such a call."""
+    return ArrayCells(*_shape(call))
