@@ -254,7 +254,7 @@ JSON = st.one_of(
     st.lists(
         st.one_of(st.none(), st.booleans(), INTS, st.floats(-1e300, 1e300), TEXTS), max_size=4
     ).map(json.dumps),
-)  # fmt: skip
+)  # a table  # fmt: skip
 
 
 @pytest.mark.parametrize(

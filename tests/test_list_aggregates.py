@@ -176,7 +176,7 @@ def test_rows_that_nothing_tells_apart_are_not_drawn() -> None:
     [("TIMESTAMP", "[TIMESTAMP '1970-01-01 00:00:10', TIMESTAMP '1970-01-01 00:00:20']"),
      ("FLOAT", "[10, 20.0]"), ("INT", "[10, 20]"), ("INTERVAL", "['00:00:10', '00:00:20']"),
      ("DECIMAL(5,2)", "[10, 20]")],
-)  # fmt: skip
+)  # a table  # fmt: skip
 def test_edges_of_each_type(type_: str, edges: str) -> None:
     engine = Engine()
     engine.execute(f"CREATE STREAM v (x {type_}, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")

@@ -25,7 +25,7 @@ from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
 from dsms.reads.leaves import batches, instant
 from dsms.reads.stream_rows import in_ring, stream_of
-from dsms.running.approximation import approximate, read_by
+from dsms.running.approximation import of_plan
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
 from dsms.running.tallies import TallyRead
@@ -270,19 +270,18 @@ class Selection:
         assert reading is not None and reading.given is not None
         memory = partial(lent, self._runtime, self._cancel)
         if self._archives is not None:
-            run = self._archives.run
-            found = run(reading.given, reading.at, reading.limit, self._cancel, memory)
+            of = reading.given, reading.at
+            found = self._archives.run(*of, reading.limit, self._cancel, memory)
         else:
             with memory() as limit, self._runtime.adhocs.lent(limit) as adhoc:
-                found = adhoc.run(
-                    reading.cut.rest, reading.given, reading.at, reading.errors, self._cancel
-                )
+                of = reading.given, reading.at
+                found = adhoc.run(reading.cut.rest, *of, reading.errors, self._cancel)
         data = _answer(self.bound, found.columns, reading.at)
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
         types = tuple(str(f.type) for f in self.bound.schema)
-        share = approximate(self._runtime.queries, read_by(self.bound))
-        return Rows(data, types, clock, waiting, reading.since, share)
+        about = of_plan(self._runtime.queries, self.bound)
+        return Rows(data, types, clock, waiting, reading.since, about)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""

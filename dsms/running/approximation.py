@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from dsms.running.registered import Registered
 from dsms.sql import logical as lp
@@ -25,7 +25,10 @@ def approximate(queries: Mapping[str, Registered], keys: Iterable[str]) -> float
     return max(shares, default=None)
 
 
-def read_by(plan: lp.Node) -> Iterator[str]:
-    """Keys of what a plan that runs once reads, queries among it."""
-    for leaf in lp.leaves_of(plan):
-        yield leaf.stream.home if isinstance(leaf, lp.StreamScan) else leaf.table.home
+def of_plan(queries: Mapping[str, Registered], plan: lp.Node) -> float | None:
+    """`approximate`, of what a plan that runs once reads."""
+    return approximate(queries, map(_home, lp.leaves_of(plan)))
+
+
+def _home(leaf: lp.StreamScan | lp.TableScan) -> str:
+    return leaf.stream.home if isinstance(leaf, lp.StreamScan) else leaf.table.home
