@@ -161,8 +161,7 @@ class Selection:
         }
 
     def _large(self, all_reads: Mapping[int, Read]) -> bool:
-        """Whether the sub-windows of a stream that it reads have more rows than one slice may work
-        on."""
+        """Whether sub-windows of a stream that it reads have more rows than a slice works on."""
         keys = {stream_of(r.node) for r in all_reads.values() if isinstance(r.node, lp.StreamScan)}
         rings = [ring for key, ring in self._runtime.rings.items() if key in keys]
         return any(ring.count > LARGE * (len(ring.closed) + 1) for ring in rings)
