@@ -95,7 +95,7 @@ def shown(value: Any, type_: Type) -> str:
             return "0x" + value.hex()
         case Kind.TIMESTAMP | Kind.INTERVAL:
             return shown_instant(value)
-        case Kind.STRING:
+        case Kind.STRING | Kind.LIST:
             plain = BARE.fullmatch(value) and value.lower() not in RESERVED
             return value if plain else "'" + value.replace("'", "''") + "'"
         case _:
