@@ -7,7 +7,7 @@ says, too.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,9 @@ def test_windows_of_any_slide_begin_where_the_calendar_says(
     spec = window(*length, slide)
     found = boundaries(slide, change - 3 * DAY, change + 3 * DAY).tolist()
     starts = [window_start(spec, b) for b in found]
-    assert starts == [range_start(spec, b) for b in found]
+    before = boundaries(slide, change - 9 * DAY, change - 3 * DAY).tolist()
+    told = [range_start(spec, b) for b in before + found]
+    assert starts == list(accumulate(told, max))[len(before) :]  # never back
     assert all(start < b for start, b in zip(starts, found, strict=True))
 
 
@@ -113,6 +115,57 @@ def test_a_row_leaves_before_the_first_boundary_that_has_not_got_it(zone: str, d
                 b for b in all_boundaries(slide, row, row + 9 * DAY) if range_start(spec, b) > row
             ]
             assert exp == after[0] - 1
+
+
+MONTH_ENDS = ("2021-02-27", "2021-03-27", "2024-02-27", "2024-02-29", "2021-05-29", "2021-09-30")
+
+
+@pytest.mark.parametrize("day", sampled(MONTH_ENDS, 2))
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Asia/Manila"])
+@pytest.mark.parametrize("every", [HOUR, 6 * HOUR, 12 * HOUR])
+def test_a_window_of_months_lets_each_row_go_once(day: str, zone: str | None, every: int) -> None:
+    """A month before 29 March, 00:00, is earlier than one before 28 March, 23:00; what is gone
+    stays away, on every path."""
+    spec = window(1, "month", Slide(every, zone=zone))
+    begin = instant(f"{day}T00:00")
+    found = all_boundaries(spec.slide, begin - DAY, begin + 40 * DAY)
+    starts = list(accumulate((range_start(spec, b) for b in found), max))
+    ts = np.arange(begin, begin + 5 * DAY, HOUR // 3 + 1)
+    gone = [next(b for b, s in zip(found, starts, strict=True) if s > row) for row in ts.tolist()]
+    assert (Deaths(spec).exp(ts) + 1).tolist() == gone
+    one_by_one = Deaths(spec)
+    assert [int(one_by_one.exp(ts[k : k + 1])[0]) + 1 for k in range(len(ts))] == gone
+
+
+def test_paths_agree_on_a_month_that_ends_early() -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM s (v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 100 days")
+    ways = ("", " WITH (path = 'is')", " WITH (path = ws)", " WITH (synopsis = own)")
+    for k, way in enumerate(ways):
+        engine.execute(
+            f"CREATE QUERY q{k} AS SELECT COUNT(*) AS n FROM s [RANGE 1 MONTH SLIDE 12 h]{way}"
+        )
+    ts = [instant(f"2021-02-28T{hour:02}:00") for hour in (1, 13, 23)]
+    engine.ingest("s", {"v": [1, 2, 3], "t": ts})
+    engine.heartbeat("s", instant("2021-04-03T00:00"))
+    found = [
+        [(p.at, p.data.to_pylist()) for p in engine.subscribe(f"q{k}", 0).take() if p.data]
+        for k in range(len(ways))
+    ]
+    assert found[0] == found[1] == found[2] == found[3]
+    told = {at: rows[0]["n"] for at, rows in found[0]}
+    days = ("28T00:00", "28T12:00", "29T00:00", "31T12:00")
+    assert [told[instant(f"2021-03-{day}")] for day in days] == [3, 2, 2, 2]
+
+
+def test_a_long_window_with_a_short_slide_is_not_gone_through() -> None:
+    """When a row leaves is found without the boundaries on the way: millions."""
+    spec = window(2, "year", Slide(1000))
+    deaths = Deaths(spec)
+    ts = np.array([instant("2021-03-01T00:00"), instant("2024-03-01T00:00")])
+    exp = deaths.exp(ts)
+    assert exp.tolist() == [instant("2023-03-01T00:00") + 999, instant("2026-03-01T00:00") + 999]
+    assert len(deaths.firsts) < 2000  # a few a day at most
 
 
 def counted(

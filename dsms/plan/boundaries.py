@@ -76,10 +76,59 @@ def boundaries(slide: Slide, after: int, upto: int, most: int = 1 << 62) -> np.n
 
 
 def window_start(window: Time, boundary: int) -> int:
-    """The first instant of a time window as of its boundary."""
+    """The first instant of a time window as of its boundary.  It never goes back: where clocks are
+    set back, or a day has no like in a shorter month, it stays where it had come to."""
     if window.calendar is None:
         return boundary - window.length
+    earlier = _would_go_back(window, boundary)
+    return max([_earlier_by(window, boundary), *(window_start(window, b) for b in earlier)])
+
+
+def _would_go_back(window: Time, boundary: int) -> Iterator[int]:
+    """Boundaries before it whose windows may begin later than by the calendar its own does."""
+    slide = window.slide
+    assert slide is not None and window.calendar is not None
+    if slide.calendar is not None or not -END < boundary < END:
+        return  # one a day, or none: no other is later
+    count, unit = window.calendar
+    zone = slide.zone or "UTC"
+    if unit in UNIT_MONTHS:
+        day = wall_time(boundary, ZoneInfo(zone)) // DAY
+        gone = _of_month(day) - _of_month(_months_before(day, count * UNIT_MONTHS[unit]))
+        if gone > 0:
+            yield _boundary_before(slide, midnight(day - gone + 1, zone))
+    back = _set_back(boundary, slide.zone)
+    if back is not None:
+        yield _boundary_before(slide, back)
+
+
+def _boundary_before(slide: Slide, instant: int) -> int:
+    """The last boundary before that instant, of a SLIDE shorter than a day."""
+    origin = slide.align or 0
+    if slide.zone is not None and slide.align is None:
+        origin = midnight(day_of(instant - 1, slide.zone), slide.zone)
+    return origin + (instant - 1 - origin) // slide.every * slide.every
+
+
+def _set_back(instant: int, zone: str | None) -> int | None:
+    """When clocks were set back that show what they have shown before; None if they do not."""
+    if zone is None:
+        return None
+    place = ZoneInfo(zone)
+    low, high = instant - most_repeated(zone), instant
+    ahead = wall_time(low, place) - low
+    if wall_time(high, place) - high >= ahead:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if wall_time(middle, place) - middle >= ahead else (low, middle)
+    return high
+
+
+def _earlier_by(window: Time, boundary: int) -> int:
+    """The instant that lies a window's length before its boundary, by the calendar."""
     assert window.slide is not None  # a window that follows the calendar has a SLIDE
+    assert window.calendar is not None
     count, unit = window.calendar
     zone = window.slide.zone or "UTC"
     day, months, time = _meant(window.slide, boundary)
@@ -262,10 +311,15 @@ def _month(day: int) -> int:
     return (era * 400 + found.year) * 12 + found.month - 1
 
 
+def _of_month(day: int) -> int:
+    """Which day of its month it is."""
+    return date.fromordinal(ORIGIN + day % ERA_DAYS).day
+
+
 def _months_before(day: int, count: int) -> int:
     """The same day `count` months earlier, or the last one of that month."""
     year, month = divmod(_month(day) - count, 12)
     era, rest = divmod(year - 1970, 400)
-    of_month = date.fromordinal(ORIGIN + day % ERA_DAYS).day
-    found = date(1970 + rest, month + 1, min(of_month, monthrange(1970 + rest, month + 1)[1]))
+    longest = monthrange(1970 + rest, month + 1)[1]
+    found = date(1970 + rest, month + 1, min(_of_month(day), longest))
     return found.toordinal() - ORIGIN + era * ERA_DAYS
