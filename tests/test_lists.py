@@ -183,6 +183,19 @@ def test_a_zero_and_a_nan_are_what_they_are_elsewhere() -> None:
     assert rows(engine, "SELECT LIST_CONTAINS([-0.0], 0.0) AS a") == [(True,)]
 
 
+def test_constants_become_the_type_of_their_column() -> None:
+    engine = Engine()
+    engine.execute("CREATE TABLE r (k INT, d LIST(DECIMAL(6,2)), f LIST(FLOAT), s LIST(STRING))")
+    engine.execute("INSERT INTO r VALUES (1, [1.5, 2], [1, NULL], []), (2, [], [], [NULL])")
+    assert rows(engine, "SELECT d, f, s FROM r ORDER BY k") == [
+        ("[1.50, 2.00]", "[1.0, null]", "[]"),
+        ("[]", "[]", "[null]"),
+    ]
+    with pytest.raises(DsmsError) as caught:
+        engine.execute("INSERT INTO r VALUES (1, ['a'], [], [])")
+    assert caught.value.code == "DS218"
+
+
 # ---------------------------------------------------------------- restarts
 
 

@@ -5,7 +5,8 @@ must come of them.
 
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
-queries over queries, or of `story_changes` (`changes`), about definitions that change (with glibc
+queries over queries, of `story_changes` (`changes`), about definitions that change, or of
+`story_lists` (`lists`), about lists (with glibc
 the variables fill unused memory with zeros, which pack better).  It is made once, when the layout
 of state has changed, and never again: every later version opens it.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsms import Engine
-from tests.folders import story, story_answers, story_changes, story_users
+from tests.folders import story, story_answers, story_changes, story_lists, story_users
 from tests.folders.play import answers, play, results
 from tests.folders.story import Step
 
@@ -90,6 +91,11 @@ def _nobody(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
 if __name__ == "__main__":
     chosen: Story = story
     if sys.argv[2:]:
-        stories = {"users": story_users, "answers": story_answers, "changes": story_changes}
+        stories = {
+            "users": story_users,
+            "answers": story_answers,
+            "changes": story_changes,
+            "lists": story_lists,
+        }
         chosen = stories[sys.argv[2]]
     make(sys.argv[1], chosen)

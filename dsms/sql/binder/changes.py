@@ -245,6 +245,8 @@ def assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
 
 
 def _converts(source: Type, target: Type) -> bool:
+    if source.item is not None and target.item is not None:
+        return source.item == NULL or _converts(source.item, target.item)
     if target.kind is Kind.DECIMAL:
         return source.numeric
     return common_type(source, target) == target
