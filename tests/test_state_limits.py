@@ -86,3 +86,31 @@ def test_state_far_below_the_limit_is_looked_at_seldom() -> None:
         engine.ingest("s", {"k": [1], "v": [1.0], "t": [i]})
         looks += query.pieces == 0
     assert looks <= 64 // 16 + 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.v FROM a [RANGE 1 h], b [RANGE 1 h] WHERE a.k = b.k",
+        "SELECT a.v FROM a [RANGE 1 h], b [RANGE 1 h], c [RANGE 1 h] WHERE a.k = b.k AND b.k = c.k"
+        " WITH (joins = pipeline)",
+        "SELECT a.v FROM a [RANGE 1 h], b [RANGE 1 h], c [RANGE 1 h] WHERE a.k = b.k AND b.k = c.k"
+        " WITH (joins = adaptive)",
+        "SELECT k FROM a [RANGE 1 h] EXCEPT SELECT k FROM b [RANGE 1 h]",
+        "SELECT v FROM a [RANGE 1 h] WHERE k NOT IN (SELECT k FROM b [RANGE 1 h])",
+        "SELECT DISTINCT k FROM a [RANGE 1 h]",
+    ],
+)
+def test_keys_are_counted_beside_rows(query: str) -> None:
+    """What turns texts into words is as large as the texts: more than half of some states."""
+    engine = Engine()
+    for name in "abc":
+        engine.execute(f"CREATE STREAM {name} (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute(f"CREATE QUERY q AS {query}")
+    n = 5000
+    keys = [f"a key of some characters {i}" for i in range(n)]
+    engine.ingest("a", {"k": keys, "v": list(range(n)), "t": list(range(n))})
+    for name in "bc":
+        engine.heartbeat(name, n)
+    (held,) = engine.execute("SHOW QUERIES FULL")[0].data.column("state_bytes").to_pylist()
+    assert held > n * 250

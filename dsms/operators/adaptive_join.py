@@ -30,7 +30,7 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
-from dsms.operators.keyed_rows import shared_codes
+from dsms.operators.keyed_rows import codes_nbytes, shared_codes
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, stretches
 from dsms.operators.routing import Router
 from dsms.operators.stems import Stem
@@ -267,7 +267,7 @@ class AdaptiveJoinOp(InPieces):
         return sum(stem.rows.store.live for stem in self.stems)
 
     def nbytes(self) -> int:
-        return sum(stem.nbytes for stem in self.stems)
+        return sum(stem.nbytes for stem in self.stems) + codes_nbytes(self.stems[0].interns)
 
     def next_due(self) -> int:
         return FOREVER

@@ -28,7 +28,7 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
-from dsms.operators.keyed_rows import KeyedRows, shared_codes
+from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
 from dsms.plan.identity import width
 from dsms.plan.physical import Phys
@@ -253,7 +253,8 @@ class JoinOp(InPieces):
         return self.left.rows.store.live + self.right.rows.store.live
 
     def nbytes(self) -> int:
-        return self.left.rows.nbytes + self.right.rows.nbytes + int(self.head.nbytes)
+        rows = self.left.rows.nbytes + self.right.rows.nbytes
+        return rows + int(self.head.nbytes) + codes_nbytes([self.left.intern])
 
     def next_due(self) -> int:
         return FOREVER

@@ -90,3 +90,8 @@ def shared_codes(first: Sequence[pa.DataType]) -> Intern | None:
     key is a word by itself."""
     own = len(first) == 1 and word(pa.array([], first[0])) is not None
     return None if own or not first else Intern(len(first))
+
+
+def codes_nbytes(interns: Sequence[Intern | None]) -> int:
+    """Bytes of what turns keys into words: each once, though all inputs share it."""
+    return sum(intern.nbytes for intern in interns if intern is not None)

@@ -33,7 +33,7 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
-from dsms.operators.keyed_rows import KeyedRows, shared_codes
+from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
 from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged, multi_join
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants
 from dsms.plan.identity import width
@@ -242,7 +242,8 @@ class MultiJoinOp(InPieces):
         return sum(side.rows.store.live for side in self.inputs)
 
     def nbytes(self) -> int:
-        return sum(side.rows.nbytes for side in self.inputs) + self.arena.nbytes
+        rows = sum(side.rows.nbytes for side in self.inputs)
+        return rows + self.arena.nbytes + codes_nbytes([self.inputs[0].intern])
 
     def next_due(self) -> int:
         return FOREVER
