@@ -210,7 +210,13 @@ def test_constants_are_spelled_with_their_types(lit: Lit, text: str | None) -> N
 
 # ---------------------------------------------------------------- aggregates
 
-PARAMS = {"phi": (0.0, 0.1, 0.5, 0.9, 1.0, 1 / 3), "k": (1, 2, 5), "sep": ("", ", ")}
+PARAMS: dict[str, tuple[object, ...]] = {
+    "phi": (0.0, 0.1, 0.5, 0.9, 1.0, 1 / 3),
+    "k": (1, 2, 5),
+    "sep": ("", ", "),
+    "n": (1, 2, 30),
+    "edges": ("[1, 2]", "[0]"),
+}
 ARGUMENTS = (BOOL, INT, FLOAT, DEC, WIDE, STRING, TIMESTAMP, INTERVAL)
 
 
