@@ -7,7 +7,7 @@ intake sees what the engine's would see in process; columns of mixed values as l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Values = Sequence[Any] | Mapping[str, Any]  # of the parameters of a statement
 ROWS_PER_FRAME = 16384
+ITEMS_PER_FRAME = 1 << 19  # of lists in columns
 BYTES_PER_FRAME = 4 << 20
 
 
@@ -57,7 +58,23 @@ def _as_lists(columns: Named, rows: int, name: str) -> Iterator[tuple[dict[str, 
         raise UsageError("DS506", f"a column of {name} is given twice")
     for first in range(0, rows, ROWS_PER_FRAME):
         piece = {key: values[first : first + ROWS_PER_FRAME] for key, values in lists.items()}
-        yield {"columns": piece}, min(ROWS_PER_FRAME, rows - first)
+        yield from _cut(piece, min(ROWS_PER_FRAME, rows - first))
+
+
+def _cut(columns: dict[str, list[Any]], rows: int) -> Iterator[tuple[dict[str, Any], int]]:
+    """Columns in so many frames that none has more items of lists than a server builds at once."""
+    items = sum(
+        len(value)
+        for values in columns.values()
+        for value in values
+        if isinstance(value, Sized) and not isinstance(value, (str, bytes))
+    )
+    if items <= ITEMS_PER_FRAME or rows < 2:
+        yield {"columns": columns}, rows
+        return
+    half = rows // 2
+    yield from _cut({key: values[:half] for key, values in columns.items()}, half)
+    yield from _cut({key: values[half:] for key, values in columns.items()}, rows - half)
 
 
 def _listed(array: Any) -> list[Any]:

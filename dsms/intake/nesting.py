@@ -16,12 +16,14 @@ class Extent:
     values   how many there are in it, itself among them
     longest  items of the longest array or map (two for each key) that stands directly in it
     deep     values that are arrays or maps in those, or stand in such
+    deepest  as many of them as stand in one item of the value
     """
 
     size: int
     values: int
     longest: int
     deep: int
+    deepest: int
 
 
 def extent(data: memoryview) -> Extent | None:

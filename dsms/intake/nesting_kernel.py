@@ -28,13 +28,13 @@ _LENGTHS, _FIXED, _ITEMS = _table()
 
 @njit(cache=True, nogil=True)
 def walk_value(data):
-    """(size, values, longest, deep) as `nesting.Extent` has them; size -1 if there is no whole
-    value."""
+    """(size, values, longest, deep, deepest) as `nesting.Extent` has them; size -1 if there is no
+    whole value."""
     left = np.empty(DEPTH, np.int64)
-    at = values = longest = deep = depth = 0
+    at = values = longest = deep = deepest = before = depth = 0
     while True:
         if at >= len(data) or data[at] == 0xC1:
-            return -1, values, longest, deep
+            return -1, values, longest, deep, deepest
         mark = data[at]
         at += 1
         values += 1
@@ -45,7 +45,7 @@ def walk_value(data):
             items = mark & 15
         elif _LENGTHS[mark] > 0:
             if at + _LENGTHS[mark] > len(data):
-                return -1, values, longest, deep
+                return -1, values, longest, deep, deepest
             length = 0
             for k in range(_LENGTHS[mark]):
                 length = (length << 8) | data[at + k]
@@ -56,14 +56,17 @@ def walk_value(data):
                 size += length
         at += size
         if at > len(data):
-            return -1, values, longest, deep
+            return -1, values, longest, deep, deepest
         if depth == 1 and items > longest:
             longest = items
+        if depth == 1:
+            before = deep
         if depth > 2 or (depth == 2 and items >= 0):
             deep += 1
+            deepest = max(deepest, deep - before)
         if items > 0:
             if depth == DEPTH:
-                return -1, values, longest, deep
+                return -1, values, longest, deep, deepest
             left[depth] = items
             depth += 1
             continue
@@ -73,4 +76,4 @@ def walk_value(data):
                 break
             depth -= 1
         if depth == 0:
-            return at, values, longest, deep
+            return at, values, longest, deep, deepest

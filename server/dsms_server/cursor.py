@@ -8,23 +8,32 @@ from typing import Any
 
 import msgpack
 
+from dsms.errors import UsageError
 from dsms.intake.nesting import Extent, extent
 from dsms_client import protocol
 from dsms_client.values import from_wire
 
-MOST_VALUES = 4096  # in one field, and inside of values of rows and columns
+MOST_VALUES = 4096  # in one field
+# inside of the values of one row, which are built together, or of all columns: lists with their
+# items, or what no column takes
+MOST_NESTED = 1 << 20
 Extensions = Callable[[int, bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Rows or columns still packed; `longest` is the number of items of the longest of them."""
+    """Rows or columns still packed; `longest`: so many values may one of them have, those inside
+    of values among them."""
 
     data: memoryview
     longest: int
 
     def reader(self) -> Any:
         return reader_of(self.data, from_wire)
+
+
+def _too_much(what: str) -> UsageError:
+    return UsageError("DS600", f"the frame holds too much: {what}", hint="send less at a time")
 
 
 class Cursor:
@@ -45,25 +54,27 @@ class Cursor:
         """The value here, whatever it is, unless it holds thousands."""
         found = self._extent("a value")
         if found.values > MOST_VALUES:
-            raise ValueError(f"a field holds {found.values} values")
+            raise _too_much(f"a field holds {found.values} values: {MOST_VALUES} are the most")
         value = self.reader(self.at + found.size, extensions).unpack()
         self.at += found.size
         return value
 
     def bulk(self, what: str, fix: int, marks: tuple[int, ...], most: int) -> Any:
-        """An array or map of this many bytes as it stands, if it may be built; anything else as
-        `value` has it."""
+        """Rows (an array) or columns (a map) as they stand, if they may be built, rows one by one;
+        anything else as `value` has it."""
         mark = self._body[self.at] if self.at < len(self._body) else 0
         if mark & 0xF0 != fix and mark not in marks:
             return self.value()
         found = self._extent(f"`{what}`")
-        if found.longest > most or found.deep > MOST_VALUES:
-            raise ValueError(
-                f"`{what}` holds {found.deep} values inside of values, and up to {found.longest} "
-                "in one"
+        nested = found.deepest if what == "rows" else found.deep
+        if found.longest > most or nested > MOST_NESTED:
+            where = " in one row" if what == "rows" else ""
+            raise _too_much(
+                f"`{what}` holds {nested} values inside of values{where} ({MOST_NESTED} are the "
+                f"most), and up to {found.longest} in one ({most})"
             )
         start, self.at = self.at, self.at + found.size
-        return Bulk(self._body[start : self.at], found.longest)
+        return Bulk(self._body[start : self.at], found.longest + found.deepest)
 
     def _extent(self, what: str) -> Extent:
         found = extent(self._body[self.at :])

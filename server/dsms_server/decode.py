@@ -189,7 +189,8 @@ def decoded(body: Body, shape_of: ShapeOf) -> dict[str, Any] | DsmsError:
 
 
 def _of_request(message: dict[str, Any], problem: DsmsError) -> DsmsError:
-    problem.request_id = message.get("id")  # type: ignore[attr-defined]
+    ident = message.get("id")
+    problem.request_id = ident if isinstance(ident, int | str) else None  # type: ignore[attr-defined]
     return problem
 
 
@@ -254,9 +255,9 @@ def _payload(message: dict[str, Any], walked: Payload | None, shape_of: ShapeOf)
 def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload | None]:
     """A big frame's map: an Arrow blob is left where it is, rows are read piecewise (`rows` then is
     empty here)."""
+    message: dict[str, Any] = {}
     try:
         cursor = Cursor(body)
-        message: dict[str, Any] = {}
         walked: Payload | None = None
         fields = cursor.map_header()
         if fields > MOST_FIELDS:
@@ -285,7 +286,9 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
             raise ValueError("bytes are left over after the map")
         return message, walked
     except Exception as problem:
-        raise protocol.broken(problem) from None
+        if not isinstance(problem, UsageError):
+            problem = protocol.broken(problem)
+        raise _of_request(message, problem) from None
 
 
 def _walk_rows(cursor: Cursor, shape: StreamShape | None) -> Payload:

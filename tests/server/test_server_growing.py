@@ -47,11 +47,13 @@ ROOM = 400 * MIB
 FRAMES = {
     "a row of empty maps": request(b"rows", array(1) + array(MUCH) + b"\x80" * MUCH),
     "a row of whole numbers": request(b"rows", array(1) + array(MUCH) + b"\x01" * MUCH),
-    "rows of rows": request(b"rows", array(2000) + (array(5000) + b"\x80" * 5000) * 2000),
     "a column of empty maps": request(b"columns", b"\x81\xa1a" + array(MUCH) + b"\x80" * MUCH),
     "a field of empty maps": request(b"id", array(MUCH) + b"\x80" * MUCH),
     "an unknown field": request(
         b"xxx", array(2) + array(MUCH // 2) + b"\x80" * (MUCH // 2) + b"\xc0"
+    ),
+    "rows of nested lists": request(
+        b"rows", array(8) + (b"\x91" + array(1 << 20) + b"\x80" * (1 << 20)) * 8
     ),
     "cut off": request(b"rows", array(1) + array(MUCH) + b"\x80" * (MUCH - 1)),
     "many fields": b"\xdf" + (MUCH // 2).to_bytes(4) + b"\xa1a\x01" * (MUCH // 3),
@@ -65,6 +67,15 @@ def test_what_would_grow_is_refused_before_it_is_built(name: str, known: bool) -
     with memory(ROOM), pytest.raises(DsmsError) as problem:
         decode(FRAMES[name], lambda stream: SHAPE if known else None)["payload"].fitted(SHAPE)
     assert problem.value.code in ("DS600", "DS505", "DS510"), problem.value
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_of_many_values_are_built_a_few_at_a_time(known: bool) -> None:
+    frame = request(b"rows", array(2000) + (array(5000) + b"\x80" * 5000) * 2000)
+    extent(memoryview(b"\x01"))
+    with memory(ROOM):
+        fitted = decode(frame, lambda stream: SHAPE if known else None)["payload"].fitted(SHAPE)
+    assert [r.count for r in fitted.refusals] == [2000]
 
 
 @thinned()
@@ -106,6 +117,20 @@ def test_an_extent_is_what_msgpack_builds(value: Any, rest: bytes) -> None:
         else [*value, *value.values()]
     )
     assert found.longest == max((items(v) for v in inner), default=0)
+    inside = [nested(v) for v in inner]
+    assert (found.deep, found.deepest) == (sum(inside), max(inside, default=0))
+
+
+def nested(value: Any) -> int:
+    """Values that are arrays or maps in it, or stand in such."""
+    parts = (
+        value
+        if isinstance(value, list)
+        else [*value, *value.values()]
+        if isinstance(value, dict)
+        else []
+    )
+    return sum(count(v) for v in parts if isinstance(v, (list, dict)))
 
 
 def items(value: Any) -> int:

@@ -60,6 +60,41 @@ def test_rows_of_other_libraries(client):
     ]
 
 
+@pytest.mark.parametrize("form", ["rows", "columns", "mixed", "arrow"])
+def test_lists_may_be_many_and_long(client, form):
+    """A frame of them held too many values to be read, and its writer waited for ever."""
+    client.execute("CREATE STREAM l (k INT, v LIST(INT)) RETAIN 1 h")
+    for rows, items in ((5000, 3), (30, 30_000), (2, 65_536)):
+        lists = [[n] * items for n in range(rows)]
+        if form == "mixed":
+            lists[0] = "[" + "0, " * (items - 1) + "0]"
+        columns = {"k": [items] * rows, "v": lists}
+        data = [list(row) for row in zip(*columns.values(), strict=True)]
+        frames = {"rows": data, "arrow": pa.table(columns) if form == "arrow" else None}
+        assert client.ingest("l", frames.get(form, columns)).accepted == rows
+    (asked,) = client.execute(
+        "SELECT k, COUNT(*), MIN(LENGTH(v)), MAX(LENGTH(v)), SUM(LIST_SUM(v)) "
+        "FROM l [RANGE 1 h] GROUP BY k"
+    )
+    assert sorted(asked.rows) == [
+        (3, 5000, 3, 3, 3 * sum(range(5000))),
+        (30_000, 30, 30_000, 30_000, 30_000 * sum(range(30))),
+        (65_536, 2, 65_536, 65_536, 65_536),
+    ]
+
+
+def test_a_request_that_holds_too_much_is_answered(client):
+    """Its error was one of no request, so its sender waited for ever."""
+    for ask in (
+        lambda: client.query("SELECT " + ", ".join("?" * 5000), [1] * 5000),
+        lambda: client.ingest("s", [{"i": [[0] * 2000] * 2000}]),
+    ):
+        with pytest.raises(UsageError, match="holds too much") as problem:
+            ask()
+        assert problem.value.code == "DS600"
+    assert client.query("SELECT ?", [1]).rows == [(1,)]
+
+
 def test_what_a_row_can_not_hold_is_refused_alone(client):
     report = client.ingest(
         "s",
