@@ -139,6 +139,39 @@ def test_what_is_no_list_of_the_type_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+        dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(-dt.timedelta(hours=5))),
+        np.datetime64("10000-01-01"),
+        253_402_300_800_000_000,
+        -(2**63),
+    ],
+    ids=str,
+)
+def test_instants_of_a_list_are_of_the_years_that_there_are(value: Any) -> None:
+    """In a row one was kept that no answer could have."""
+    engine = filled("l LIST(TIMESTAMP)")
+    report = engine.ingest("s", [[[0, value], 20_000], [[None, dt.datetime.max], 20_000]])
+    assert (report.accepted, report.refused) == (1, 1)
+    assert "outside the years 0001-9999" in report.reasons[0]
+    engine.heartbeat("s", 30_000)
+    assert told(engine, "SELECT l FROM s").arrow().to_pylist() == [{"l": [None, dt.datetime.max]}]
+
+
+@pytest.mark.parametrize(
+    "value", [pa.array([1]), pa.chunked_array([[1]]), pl.Series([1])], ids=type
+)
+def test_columns_are_no_values(value: Any) -> None:
+    engine = filled("l LIST(INT)")
+    report = engine.ingest("s", [[value, 20_000], [[1], 20_000]])
+    assert (report.accepted, report.refused) == (1, 1)
+    with pytest.raises(DsmsError) as caught:
+        engine.ingest("s", {"l": [value], "t": [30_000]})
+    assert caught.value.code == "DS503"
+
+
+@pytest.mark.parametrize(
     "kind", [pa.list_(pa.list_(pa.int64())), pa.list_(pa.struct([("a", pa.int64())]))]
 )
 def test_lists_of_what_no_column_is_are_refused(kind: pa.DataType) -> None:

@@ -97,7 +97,7 @@ def as_builtin(value: Any) -> Any:
         return _from_numpy(value, np)
     if kind.__module__.partition(".")[0] == "pandas":
         return _from_pandas(value)
-    if kind.__module__.partition(".")[0] == "pyarrow" and hasattr(value, "is_valid"):
+    if kind.__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
         return _from_arrow(value)
     return _from_python(value)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dsms import lists
 from dsms.forms.scalars import EPOCH, Instant, Length, Other, as_builtin, kind_name, shown
-from dsms.instants import MAX_INSTANT, instant, why_not
+from dsms.instants import MAX_INSTANT, MIN_INSTANT, instant, why_not
 from dsms.lengths import interval_of
 from dsms.sql.types import INTERVAL, Kind, Type, item_of
 
@@ -190,7 +190,12 @@ def _list(value: Any, type_: Type) -> str:
     if len(value) > lists.MOST:
         raise _wrong(value, type_, f", which has {len(value)} items: {lists.MOST} are the most")
     item = item_of(type_)
-    items = pa.array([physical(v, item) for v in value], item.arrow)
+    found = [physical(v, item) for v in value]
+    if item.kind is Kind.TIMESTAMP and not all(
+        v is None or MIN_INSTANT <= v <= MAX_INSTANT for v in found
+    ):
+        raise _wrong(value, type_, ", where an instant is outside the years 0001-9999")
+    items = pa.array(found, item.arrow)
     spelled = lists.spelled_items(items, str(item)).to_pylist()
     return f"[{', '.join(spelled)}]"
 
