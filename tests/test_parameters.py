@@ -8,6 +8,7 @@ import struct
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,6 +79,9 @@ def test_a_value_comes_back_as_it_was_given(values: list[Any], style: str) -> No
          "SELECT k FROM s [NOW] WHERE k IN (1, 2) AND l LIKE '%''%' ESCAPE '!'"),
         ("CREATE QUERY q AS SELECT k FROM s WITH (result_log = $1)", [7],
          "CREATE QUERY q AS SELECT k FROM s WITH (result_log = 7)"),
+        ("INSERT INTO r VALUES (?, ?, ?, ?[1])",
+         [[], ["a", None], (-1, Decimal("2.5")), np.array([2])],
+         "INSERT INTO r VALUES ([], ['a', NULL], [-1, DECIMAL '2.5'], [2][1])"),
     ],
 )  # a table  # fmt: skip
 def test_it_may_stand_where_a_constant_may(text: str, params: Any, written: str) -> None:
@@ -96,7 +100,12 @@ def test_it_may_stand_where_a_constant_may(text: str, params: Any, written: str)
         ("SELECT ?, $1", [1], "DS617", "both ? and $"),
         ("SELECT '?', \"$1\" -- :a", [1], "DS617", "given for $1"),
         ("SELECT ?", "x", "DS617", "a list or a dict, not str"),
-        ("SELECT k IN (?)", [[1, 2]], "DS618", "list"),
+        ("SELECT 1 IN ?", [[1, 2]], "DS618", "LIST_CONTAINS(?, k)"),
+        ("SELECT 1 IN (?)", [[1, 2]], "DS208", "LIST_CONTAINS(l, x)"),
+        ("SELECT ?", [[1, [2]]], "DS354", "can't hold lists"),
+        ("SELECT ?", [[1, 2**63]], "DS618", "int"),
+        ("SELECT ?", [[1, "a"]], "DS208", "a list needs values of one type"),
+        ("SELECT ?", [{1, 2}], "DS618", "set"),
         ("SELECT ?", [2**63], "DS618", "int"),
         ("SELECT ?", ["\ud800"], "DS618", "str"),
         ("SELECT ?", [Decimal("1E+39")], "DS618", "Decimal"),

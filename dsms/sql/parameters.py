@@ -51,13 +51,17 @@ class Parameters:
     def tokens(self, mark: Token) -> Iterator[Token]:
         """The tokens that stand for a mark.  Raises UsageError DS618 at its place."""
         self._next += mark == "?"
-        key = f"${self._next}" if mark == "?" else _key(mark)
-        pieces = _pieces(as_builtin(self._values[key]), mark)
+        pieces = _pieces(self._value(mark), mark)
         return (Token.new_borrow_pos(kind, text, mark) for kind, text in pieces)
 
     def misplaced(self, mark: Token) -> UsageError:
         """What to say where its value can't stand; the value itself may be a secret."""
-        return wrong("DS618", mark, f"no value of this kind can stand here: {mark}")
+        hint = _EACH if isinstance(self._value(mark), list) else None
+        return wrong("DS618", mark, f"no value of this kind can stand here: {mark}", hint)
+
+    def _value(self, mark: Token) -> Any:
+        """The one for the mark that was read last."""
+        return as_builtin(self._values[f"${self._next}" if mark == "?" else _key(mark)])
 
 
 def wrong(code: str, mark: Token, message: str, hint: str | None = None) -> UsageError:
@@ -70,6 +74,8 @@ def without_values(mark: Token) -> UsageError:
     hint = "give its value with the statement: execute(sql, [value]), or {name: value} for :name"
     return wrong("DS617", mark, f"the statement has a parameter, {mark}, and no value for it", hint)
 
+
+_EACH = "IN takes a mark for each item, k IN (?, ?); LIST_CONTAINS(?, k) takes a list"
 
 # ---------------------------------------------------------------- which value is whose
 
@@ -133,13 +139,21 @@ def _pieces(value: Any, mark: Token) -> Pieces:
         case Length(us) if abs(us) < 2**62:
             number, unit = literals.duration_text(Duration(us, Unit.HOUR, pos=NOWHERE)).split()
             return (("INTERVAL", "INTERVAL"), ("STRING", f"'{number}'"), ("TIME_UNIT", unit))
+        case []:
+            return (("NO_ITEMS", "[]"),)
+        case list():
+            return _list([as_builtin(item) for item in value], mark)
     raise wrong(
         "DS618",
         mark,
         f"the value for {mark} can't be that of a parameter ({kind_name(value)})",
-        "NULL, BOOL, INT, FLOAT, DECIMAL, STRING, BYTES, TIMESTAMP or INTERVAL can; a list takes a "
-        "mark for each item: k IN (?, ?)",
+        "NULL, BOOL, INT, FLOAT, DECIMAL, STRING, BYTES, TIMESTAMP, INTERVAL or a LIST can",
     )
+
+
+def _list(items: list[Any], mark: Token) -> Pieces:
+    rest = [piece for item in items for piece in (("COMMA", ","), *_pieces(item, mark))]
+    return (("LSQB", "["), *rest[1:], ("RSQB", "]"))
 
 
 def _number(kind: str, text: str) -> Pieces:

@@ -60,7 +60,7 @@ def function_error(
         kinds = ", ".join(dict.fromkeys(str(t) for t in types))
         what = "a list" if name.casefold() == "list_value" else name.upper()
         message = f"{what} needs values of one type, and these have none in common: {kinds}"
-        return error("DS208", message, at, _conversion_hint(types))
+        return error("DS208", message, at, _conversion_hint(types, name.upper()))
     hint = (
         f"there is {'; '.join(failure.candidates[:6])}"
         if failure.kind == "types" and failure.candidates
@@ -74,6 +74,8 @@ def function_error(
 
 def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
     kinds = {t.kind for t in types}
+    if sign == "IN" and Kind.LIST in kinds:
+        return "LIST_CONTAINS(l, x) looks into a list; IN takes values one by one: x IN (a, b)"
     if sign == "+" and kinds == {Kind.STRING}:
         return "texts are joined with ||, or CONCAT"
     if sign == "+" and kinds == {Kind.TIMESTAMP, Kind.STRING}:
