@@ -44,6 +44,7 @@ class Rows(Tabular):
     since    the instant from which on it lacks no row of these streams: its windows reach back to
              rows that are not kept any more; None: it lacks none
     approximate  groups may miss a threshold of HAVING by that share of it; None: none does
+    share    of the rows that came which its streams have kept, where they shed load; None: all
     """
 
     data: pa.RecordBatch
@@ -52,6 +53,7 @@ class Rows(Tabular):
     waiting: int | None = None
     since: int | None = None
     approximate: float | None = None
+    share: float | None = None
 
     def arrow(self) -> pa.Table:
         return own_names(to_edge(self.data, self.types))
@@ -68,7 +70,7 @@ class Push(Tabular):
     last row; `ats` gives each row's own instant (int64 array, non-decreasing) where they differ,
     else None.  A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
     `types` are the SQL types of the columns, where a subscription has handed it out;
-    `approximate` says by which share groups may miss a threshold (`Rows`).
+    `approximate` and `share` are what they are of `Rows`, as it was handed out.
     `more` is for programs that read clients' pushes as well: a server cuts what is longer than its
     frames, the engine cuts no instant.
     """
@@ -84,6 +86,7 @@ class Push(Tabular):
     more: bool = False
     types: tuple[str, ...] = ()
     approximate: float | None = None
+    share: float | None = None
 
     def arrow(self) -> pa.Table:
         return pa.table({}) if self.data is None else own_names(to_edge(self.data, self.types))
@@ -169,6 +172,7 @@ class Changes(Tabular):
     end       nothing more will come; its `code` and `message` say why
     columns   of the query
     approximate  by which share groups may miss a threshold (`Rows`)
+    share     of the rows that came which was kept (`Rows`)
     """
 
     rows: Chunk | None = None
@@ -177,6 +181,7 @@ class Changes(Tabular):
     end: Push | None = None
     columns: tuple[Column, ...] = ()
     approximate: float | None = None
+    share: float | None = None
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -204,6 +209,7 @@ class Changes(Tabular):
         items: Sequence[Push | Chunk],
         columns: tuple[Column, ...] = (),
         approximate: float | None = None,
+        share: float | None = None,
     ) -> Changes:
         """Of what `take_chunks` gave."""
         told = {item.kind: item for item in items if isinstance(item, Push)}
@@ -213,7 +219,7 @@ class Changes(Tabular):
         ats += [item.upto for item in items if isinstance(item, NetChange)]
         upto = shown_instant(max(ats)) if ats else None
         rows = joined(chunks) if chunks else None
-        return cls(rows, told.get("snapshot"), upto, told.get("end"), columns, approximate)
+        return cls(rows, told.get("snapshot"), upto, told.get("end"), columns, approximate, share)
 
 
 def kind_of(sign: int) -> PushKind:
@@ -228,8 +234,8 @@ def shown_instant(at: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a frame of rows: accepted + late + refused = rows sent (all 0 and `repeated`
-    for a repeat)."""
+    """What became of a frame of rows: accepted + late + refused + shed = rows sent (all 0 and
+    `repeated` for a repeat)."""
 
     accepted: int
     late: int = 0
@@ -239,6 +245,7 @@ class IngestReport:
     # of rows that were not taken: a short reason (`late` among them) and their positions in the
     # frame (int64[n]), which is left out where frames were applied together
     positions: tuple[tuple[str, np.ndarray], ...] = field(default=(), compare=False, repr=False)
+    shed: int = 0  # dropped, as rows came faster than they could be taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +321,7 @@ class Subscription:
     reported_limit: int | None = None
     renamed: str | None = None  # what the query is called now, if no more `query`
     approximate: float | None = None  # groups may miss a threshold by that share
+    share: Callable[[], float | None] | None = None  # gives that of `Rows`
 
     @property
     def source(self) -> str:
@@ -366,19 +374,25 @@ class Subscription:
     def take(self) -> list[Push]:
         """All that waits, as pushes, oldest first."""
         out: list[Push] = []
-        types = tuple(c.type for c in self.columns)
+        types, share = tuple(c.type for c in self.columns), self.share_kept()
         for item in self.take_chunks():
             if isinstance(item, Chunk):
-                out.extend(item.pushes(self.query, types, self.approximate))
+                pushes = item.pushes(self.query, types, self.approximate)
+                out.extend(pushes if share is None else (replace(p, share=share) for p in pushes))
             elif item.data is not None:
-                out.append(replace(item, types=types, approximate=self.approximate))
+                about = self.approximate
+                out.append(replace(item, types=types, approximate=about, share=share))
             else:
                 out.append(item)
         return out
 
+    def share_kept(self) -> float | None:
+        """Which share of the rows that came its streams have kept by now; None: all."""
+        return None if self.share is None else self.share()
+
     def take_changes(self) -> Changes:
         """All that waits, in columns."""
-        return Changes.of(self.take_chunks(), self.columns, self.approximate)
+        return Changes.of(self.take_chunks(), self.columns, self.approximate, self.share_kept())
 
     def take_chunks(self) -> list[Push | Chunk]:
         """All that waits, result rows left columnar."""

@@ -119,6 +119,8 @@ CODES: dict[str, str] = {
     "DS353": "a value of LOOKUP that is none of its parameter's type, or no constant",
     "DS354": "a list of lists",
     "DS355": "lists in an order: they are equal or not, and none is before another",
+    "DS360": "shed where rows can't be shed, or weighted",
+    "DS361": "WITH (shed = scale) of a query whose sums nothing makes up for",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
@@ -151,6 +153,7 @@ CODES: dict[str, str] = {
     "DS424": "a copy of a data directory that can't be made there",
     "DS425": "a data directory whose state can't be written down anew",
     "DS426": "a folder of files that is not there",
+    "DS427": "ALTER STREAM ... SET of what it can't set",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

@@ -40,6 +40,7 @@ from dsms.running.conflating import Conflating, check_conflation
 from dsms.running.first_answers import anew, arrive, arriving
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
+from dsms.running.shed import share_of
 from dsms.running.turns import Turns
 from dsms.running.writers import Writers
 from dsms.sessions import Caller
@@ -198,6 +199,7 @@ class Engine(Hosting):
         kind = Conflating if conflate else Subscription
         reader = kind(running.name, running.columns(), limit)
         reader.approximate = approximate(self.runtime.queries, [running.home])
+        reader.share = lambda: self._share(reader)
         if conflate:
             check_conflation(running.name, running.output)
         running.subscribe(reader, start)
@@ -205,6 +207,10 @@ class Engine(Hosting):
         if reader.pending and on_ready is not None:
             on_ready()
         return reader
+
+    def _share(self, reader: Subscription) -> float | None:
+        query = self.runtime.queries.get(self.key_of(reader.source))
+        return None if query is None else share_of(self.runtime, query)
 
     def arrives(self, query: str) -> bool:
         """Where the query of that name is registered anew, bring it a piece nearer to its first

@@ -15,6 +15,7 @@ from dsms.api import IngestReport
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.intake.grouped import Cut, foreseen, joined, reports
+from dsms.intake.shedding import Waited
 from dsms.running.computing import completed
 from dsms.running.runtime import Runtime
 from dsms.running.writers import FramePart, Writers
@@ -24,11 +25,12 @@ Outcome = IngestReport | DsmsError
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """All rows of a frame, and if it has a number, its writer and that."""
+    """All rows of a frame, and if it has a number, its writer and that; how long it has waited."""
 
     rows: Converted | Cut
     client: str | None = None
     seq: int | None = None
+    waited: Waited | None = None
 
     @property
     def part(self) -> FramePart | None:
@@ -45,7 +47,13 @@ class Taker(Protocol):
     writers: Writers
 
     def ingest(
-        self, stream: str, data: Any, *, client: str | None = None, seq: int | None = None
+        self,
+        stream: str,
+        data: Any,
+        *,
+        client: str | None = None,
+        seq: int | None = None,
+        waited: Waited | None = None,
     ) -> IngestReport: ...
 
     def take_group(
@@ -74,6 +82,8 @@ def take_frames(engine: Taker, key: str, frames: Sequence[Frame]) -> list[Outcom
 def _joins(engine: Taker, key: str, frame: Frame, numbers: dict[str, int]) -> bool:
     """Whether the frame may be one of a group: none of it was refused, none applied before."""
     rows = frame.rows
+    if engine.runtime.inputs[key].definition.weight is not None:
+        return False  # each has waited for a time of its own, and is thinned
     if isinstance(rows, Converted) and (rows.refusals or rows.kept is not None):
         return False
     if frame.client is None or frame.seq is None:
@@ -116,6 +126,6 @@ def _halves(engine: Taker, key: str, run: list[Frame]) -> list[Outcome]:
 def _alone(engine: Taker, key: str, frame: Frame) -> Outcome:
     rows = frame.rows.alone if isinstance(frame.rows, Cut) else frame.rows
     try:
-        return engine.ingest(key, rows, client=frame.client, seq=frame.seq)
+        return engine.ingest(key, rows, client=frame.client, seq=frame.seq, waited=frame.waited)
     except DsmsError as problem:
         return problem

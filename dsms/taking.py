@@ -4,6 +4,7 @@ queries move as far as it lets them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dsms.api import Cancel, IngestReport
@@ -18,6 +19,7 @@ from dsms.intake.convert import Converted, to_batch
 from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
 from dsms.intake.outcome import Accepted
+from dsms.intake.shedding import Waited, noted, thinned
 from dsms.intake.stream import StreamInput
 from dsms.listening import Listening, telling
 from dsms.running.computing import completed
@@ -62,6 +64,7 @@ class Taking(Listening):
         last: bool = True,
         cancel: Cancel | None = None,
         upsert: bool = False,
+        waited: Waited | None = None,
     ) -> IngestReport:
         """Rows for a stream or table: Arrow, pandas, polars, a dict of columns or a list of rows.
 
@@ -72,8 +75,9 @@ class Taking(Listening):
         repeat and changes nothing.  A frame may come in parts: these are its rows from number
         `first` on, and `last` says that none follow; what of it has been applied is not applied
         again.  With a data folder the rows are written down first, as the stream's `durability`
-        says.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a whole,
-        or written down)."""
+        says.  `waited` says how long they have waited for this call: what a stream that may shed
+        goes by.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a
+        whole, or written down)."""
         key = self._taker(stream)
         part: FramePart | None = None
         done = 0
@@ -95,7 +99,11 @@ class Taking(Listening):
             return take_rows(
                 self.runtime, self.store, self.writers, key, rows, upsert, part, cancel
             )
-        return self.take(key, rows, part=part, cancel=cancel)
+        entry = self.runtime.inputs[key]
+        kept = thinned(entry, rows, waited)
+        report = self.take(key, kept, part=part, cancel=cancel)
+        shed = len(rows) - len(kept)
+        return replace(report, shed=shed) if shed else report
 
     def _converted(self, key: str, data: Any) -> Converted:
         """Rows as the stream or table of that key takes them."""
@@ -103,7 +111,7 @@ class Taking(Listening):
             table = self.runtime.tables[key].definition
             return to_batch(data, table.schema, f"table {table.name}")
         stream = self.runtime.inputs[key].definition
-        return to_batch(data, stream.given, f"stream {stream.name}", stream.made)
+        return to_batch(data, stream.brought, f"stream {stream.name}", stream.made)
 
     def take(
         self,
@@ -167,6 +175,7 @@ class Taking(Listening):
     ) -> Accepted:
         entry.count_refused(rows.refusals)
         taken = entry.accept(rows.columns, now, rows.kept)
+        noted(entry, rows.columns)
         if taken.accepted:
             self.runtime.clocks.active(key)
         if taken.late_columns is not None and entry.definition.late_into is not None:
@@ -200,7 +209,9 @@ class Taking(Listening):
         self, key: str, columns: Any, now: int | None, cancel: Cancel | None = None
     ) -> None:
         """Late rows of another stream go to this one, as they come."""
-        if self.runtime.inputs[key].accept_late(columns, now).accepted:
+        entry = self.runtime.inputs[key]
+        if entry.accept_late(columns, now).accepted:
+            noted(entry, columns)
             self.runtime.clocks.active(key)
         self._moved(key, cancel)
 

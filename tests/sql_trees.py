@@ -401,6 +401,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.CancelSession, st.integers(0, 2**63 - 1), _bool),
         st.builds(ast.AlterStream, idents, _optional(instants)),
         st.builds(ast.SetSince, idents, _optional(instants)),
+        st.builds(ast.SetStream, idents, options.filter(bool)),
         st.builds(ast.Reopen, idents),
         st.builds(ast.AddColumn, idents, _column_defs),
         st.builds(ast.Rename, _owned, idents, idents),

@@ -253,6 +253,12 @@ DS352
 DS353
   LOOKUP above (2.5)
   LOOKUP above (3)
+DS360
+  CREATE STREAM some (a INT) WITH (shed_delay = 1 s)
+  CREATE STREAM some (a INT) WITH (shed = random, shed_delay = 1 s)
+DS361
+  SELECT COUNT(*) FROM trades WITH (shed = scale)
+  SELECT COUNT(*) FROM trades
 DS364
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 WITH (approximate=0.1)
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 EVERY 5 s

@@ -38,6 +38,7 @@ class Changes(Tabular):
     conflated  it is the net change since the last one; its rows have no numbers, `seq` is that of
           the row that follows
     approximate  groups may miss a threshold of HAVING by that share of it
+    share  of the rows that came which its streams have kept; None: all
     """
 
     query: str
@@ -52,6 +53,7 @@ class Changes(Tabular):
     more: bool = False
     conflated: bool = False
     approximate: float | None = None
+    share: float | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ def changes_of(
         message.get("more", False),
         message.get("conflated", False),
         approximate,
+        message.get("share"),
     )
 
 

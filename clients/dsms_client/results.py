@@ -123,9 +123,10 @@ class RowSet(Data):
     since    the instant (microseconds) from which on it lacks no row of these streams: its windows
              reach back to rows that the server does not keep any more; None: it lacks none
     approximate  groups may miss a threshold of HAVING by that share of it; None: none does
+    share    of the rows that came which its streams have kept, where they shed load; None: all
     """
 
-    __slots__ = ("approximate", "as_of", "since", "waiting")
+    __slots__ = ("approximate", "as_of", "share", "since", "waiting")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         super().__init__(
@@ -138,6 +139,7 @@ class RowSet(Data):
         self.waiting: int | None = message.get("waiting")
         self.since: int | None = message.get("since")
         self.approximate: float | None = message.get("approximate")
+        self.share: float | None = message.get("share")
 
     def __repr__(self) -> str:
         return f"RowSet({len(self)} rows of {', '.join(self.columns)})"
@@ -173,6 +175,7 @@ class Push(Tabular):
     code: str | None = None
     more: bool = False  # the next push has more rows of this kind and (last) instant
     approximate: float | None = None  # groups may miss a threshold of HAVING by that share of it
+    share: float | None = None  # of the rows that came which its streams have kept; None: all
 
     @property
     def rows(self) -> list[Row]:
@@ -207,8 +210,8 @@ class Push(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of the rows sent: accepted + late + refused = rows sent, unless a frame, or its
-    first part, was taken before a connection was lost."""
+    """What became of the rows sent: accepted + late + refused + shed = rows sent, unless a frame,
+    or its first part, was taken before a connection was lost."""
 
     accepted: int = 0
     late: int = 0
@@ -218,6 +221,7 @@ class IngestReport:
     # of rows that were not taken, if they were asked for: reason (`late` among them) -> their
     # numbers, from 0
     positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+    shed: int = 0  # dropped by the server, as rows came faster than they could be taken
 
     def __add__(self, other: IngestReport) -> IngestReport:
         reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))
@@ -231,6 +235,7 @@ class IngestReport:
                 reason: self.positions.get(reason, ()) + other.positions.get(reason, ())
                 for reason in {**self.positions, **other.positions}
             },
+            self.shed + other.shed,
         )
 
 
@@ -254,4 +259,5 @@ def report_of(message: Mapping[str, Any], first: int = 0) -> IngestReport:
             reason: tuple(first + row for row in rows)
             for reason, rows in message.get("positions", {}).items()
         },
+        message.get("shed", 0),
     )

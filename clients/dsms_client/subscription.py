@@ -294,6 +294,7 @@ class AsyncSubscription(Reading[Push]):
             message.get("code"),
             message.get("more", False),
             self.approximate,
+            message.get("share"),
         )
 
 

@@ -103,6 +103,9 @@ def _check(runtime: Runtime, statement: ast.AddColumn, before: StreamDef, after:
     elif before.key:
         why = "it has a KEY, and what it holds has its columns"
         helps = "declare another stream, and send it the rows"
+    elif before.weight is not None:
+        why = "it may shed, and the weights of its rows stand behind all that they bring"
+        helps = "declare another stream, and send it the rows"
     elif not column.nullable and _empty(column):
         why = f"{column.name} is NOT NULL, and the rows that are there have no value"
         helps = "add DEFAULT value"

@@ -26,6 +26,7 @@ from dsms.running.paused import PausedQuery
 from dsms.running.prepare import assembled
 from dsms.running.results import ResultLog
 from dsms.running.runtime import ENDED, Runtime
+from dsms.running.shed import share_of
 from dsms.sharing.member import Above, Member
 from dsms.sharing.request import Request, request
 from dsms.sharing.threshold import apart, seeking
@@ -194,9 +195,9 @@ def lookup(
     types = tuple(str(f.type) for f in query.output.schema)
     late = catalog.sees_late(query.reads)
     behind = None if late else rows_behind(runtime, query.reads, clock)
-    share = approximate(runtime.queries, [query.home])
+    approximately, kept = approximate(runtime.queries, [query.home]), share_of(runtime, query)
     as_of = None if clock == ALWAYS else shown_instant(at)
-    return Rows(query.batch(rows), types, as_of, behind, approximate=share)
+    return Rows(query.batch(rows), types, as_of, behind, approximate=approximately, share=kept)
 
 
 def _finish(query: LookupQuery, values: tuple[Lit, ...]) -> Callable[[Answer], Answer] | None:

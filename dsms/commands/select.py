@@ -25,9 +25,9 @@ from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
 from dsms.reads.leaves import batches, instant
 from dsms.reads.stream_rows import in_ring, stream_of
-from dsms.running.approximation import of_plan
 from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Runtime
+from dsms.running.shed import told
 from dsms.running.tallies import TallyRead
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
@@ -279,8 +279,8 @@ class Selection:
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
         types = tuple(str(f.type) for f in self.bound.schema)
-        about = of_plan(self._runtime.queries, self.bound)
-        return Rows(data, types, clock, waiting, reading.since, about)
+        lacks = told(self._runtime, self.bound, reading.at)
+        return Rows(data, types, clock, waiting, reading.since, *lacks)
 
     def close(self) -> None:
         """Give up; nothing of it is left."""

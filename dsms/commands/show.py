@@ -21,6 +21,7 @@ from dsms.commands.show_rights import show_grants, show_users
 from dsms.commands.show_sharing import show_sharing
 from dsms.errors import UsageError
 from dsms.intake.clock import StreamStatus
+from dsms.intake.stream import StreamInput
 from dsms.intake.values import duration_text
 from dsms.operators.expressions import ErrorCounter, compile_predicate
 from dsms.reads.stream_rows import kept
@@ -33,7 +34,7 @@ from dsms.sql.binder import bind_shown
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.expr import Expr
 from dsms.sql.suggest import hint, listed
-from dsms.sql.types import INT, STRING, TIMESTAMP
+from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
 
@@ -144,10 +145,24 @@ def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
             ("since", TIMESTAMP, told([since for _, since in held])),
             ("durability", STRING, [_durability(runtime, key) for key in catalog.streams]),
             ("key", STRING, [_key(s) for s in catalog.streams.values()]),
+            ("shed", STRING, [_shed(s) for s in catalog.streams.values()]),
+            ("share", FLOAT, [_share(runtime.inputs[key]) for key in catalog.streams]),
             ("unmatched", INT, told([unmatched(runtime, key) for key in catalog.streams])),
             ("comment", STRING, [runtime.comments.get(key) for key in catalog.streams]),
         ]
     )
+
+
+def _shed(stream: StreamDef) -> str | None:
+    """none, random; None: its rows have no weights."""
+    return None if stream.weight is None else str(dict(stream.options).get("shed", "none"))
+
+
+def _share(entry: StreamInput) -> float | None:
+    """Of the rows that come, which is kept now."""
+    if entry.definition.weight is None:
+        return None
+    return 1.0 if entry.shedder is None else entry.shedder.share
 
 
 def _key(stream: StreamDef) -> str | None:
@@ -274,6 +289,8 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
             notes.append("primary key")
     if isinstance(found, StreamDef) and i in dict(found.computed):
         notes.append("computed")
+    if isinstance(found, StreamDef) and i == found.weight:
+        notes.append("computed: how many rows that came it stands for")
     if isinstance(found, StreamDef) and found.key and i in (*found.key, found.operation):
         notes.append("key" if i in found.key else "what a row does: U or D")
     if found.schema[i].default is not None:

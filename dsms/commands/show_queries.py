@@ -19,6 +19,7 @@ from dsms.running.behind import rows_behind, waits_for
 from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
+from dsms.running.shed import scaled, share_of
 from dsms.sharing.member import Member
 from dsms.sql.catalog import Catalog
 from dsms.sql.types import ALWAYS, FLOAT, FOREVER, INT, STRING, TIMESTAMP, Type
@@ -56,6 +57,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
     late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
     running = [running_of(q) for q in queries]
     chosen = [None if r is None else r.chosen for r in running]
+    shares = [share_of(runtime, q) for q in queries]
     columns: list[tuple[str, Type, list[Any]]] = [
         ("query", STRING, [q.name for q in queries]),
         (
@@ -98,6 +100,8 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
         ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
         ("partial", STRING, [partial(runtime, q) for q in queries]),
         ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
+        ("shed", STRING, [_shed(q, share) for q, share in zip(queries, shares, strict=True)]),
+        ("share", FLOAT, shares),
         ("reads", STRING, [_over(q, catalog) for q in queries]),
         ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
         (
@@ -129,6 +133,13 @@ def _over(query: Registered, catalog: Catalog) -> str | None:
     found = (catalog.at(Catalog.key(address)) for address in query.definition.over)
     known = [one.name for one in found if one is not None]
     return ", ".join(known) or None
+
+
+def _shed(query: Registered, share: float | None) -> str | None:
+    """How its answers do where its streams shed."""
+    if scaled(dict(query.definition.options)):
+        return "scale"
+    return None if share is None else "partial"
 
 
 def _briefly(query: Registered) -> str:

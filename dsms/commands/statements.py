@@ -36,6 +36,7 @@ from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
 from dsms.commands.set_since import set_since
+from dsms.commands.set_stream import set_stream
 from dsms.commands.slices import Apart, OneSlice, Pieces, SeveralSlices, Statement
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
@@ -328,6 +329,8 @@ def run(
             return renaming.rename_column(runtime, store, statement, catalog)
         case ast.SetSince():
             return set_since(runtime, store, statement, engine.now, catalog)
+        case ast.SetStream():
+            return set_stream(runtime, store, statement, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
         case ast.Heartbeat() | ast.EndStream():

@@ -8,6 +8,8 @@ from dsms.api import shown_instant
 from dsms.commands.quotas import user_stats
 from dsms.commands.shared_joins import running_of
 from dsms.commands.show_archives import archive_stats
+from dsms.intake.shedding import Shedder
+from dsms.intake.stream import StreamInput
 from dsms.reads.stream_rows import kept
 from dsms.running.progress import progress
 from dsms.running.registered import is_hidden
@@ -25,6 +27,7 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "waiting": s.waiting,
             "complete": shown_instant(s.completed),
             "kept": kept(runtime, key)[0],
+            **_shed(s),
         }
         for key, s in runtime.inputs.items()
     }
@@ -60,3 +63,11 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "archives": archive_stats(runtime),
         "users": user_stats(runtime),
     }
+
+
+def _shed(entry: StreamInput) -> dict[str, Any]:
+    """Of a stream that may shed: rows that it has shed, and the share that it keeps now."""
+    if entry.definition.weight is None:
+        return {}
+    shedder = entry.shedder or Shedder()
+    return {"shed": shedder.shed, "share": shedder.share}

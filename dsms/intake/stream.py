@@ -30,6 +30,7 @@ from dsms.intake.convert import Refusal
 from dsms.intake.judge import LATE, TOO_FAR, judge, open_at
 from dsms.intake.outcome import Accepted, Counts, Released, no_late_rows
 from dsms.intake.reorder import ReorderBuffer
+from dsms.intake.shedding import Shedder
 from dsms.intake.values import duration_text, instant_text
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT, Kind
@@ -45,6 +46,7 @@ class StreamInput:
 
     moved_up = False
     fed_by: tuple[str, ...] = ()
+    shedder: Shedder | None = None
 
     def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
         self.definition = definition

@@ -53,7 +53,7 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return (_CREATE, *there, *fed, *_reads(statement.query))
         case ast.Drop() | ast.AlterStream() | ast.SetSince() | ast.Reopen() | ast.AddColumn():
             return (Need(Right.ADMIN, statement.name),)
-        case ast.Rename() | ast.RenameColumn():
+        case ast.Rename() | ast.RenameColumn() | ast.SetStream():
             return (Need(Right.ADMIN, statement.name),)
         case ast.PauseQuery() | ast.ResumeQuery():
             return (Need(Right.ADMIN, statement.name),)

@@ -27,8 +27,9 @@ def approximate(queries: Mapping[str, Registered], keys: Iterable[str]) -> float
 
 def of_plan(queries: Mapping[str, Registered], plan: lp.Node) -> float | None:
     """`approximate`, of what a plan that runs once reads."""
-    return approximate(queries, map(_home, lp.leaves_of(plan)))
+    return approximate(queries, map(home_of, lp.leaves_of(plan)))
 
 
-def _home(leaf: lp.StreamScan | lp.TableScan) -> str:
+def home_of(leaf: lp.StreamScan | lp.TableScan) -> str:
+    """The key of what a leaf reads."""
     return leaf.stream.home if isinstance(leaf, lp.StreamScan) else leaf.table.home

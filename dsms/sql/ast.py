@@ -16,6 +16,7 @@ from dsms.sql.nodes.alterations import (
     RenameColumn,
     Reopen,
     SetSince,
+    SetStream,
 )
 from dsms.sql.nodes.base import (
     NOWHERE,
@@ -185,6 +186,7 @@ AnyStatement = (
     | RenameQuery
     | SetQuery
     | SetSince
+    | SetStream
     | Comment
     | CreateUser
     | AlterUser
@@ -309,6 +311,7 @@ __all__ = [
     "SetOpKind",
     "SetQuery",
     "SetSince",
+    "SetStream",
     "Show",
     "ShowCreate",
     "ShowKind",

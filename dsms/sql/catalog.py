@@ -68,6 +68,9 @@ class StreamDef(Placed):
     place: str = ""
     key: tuple[int, ...] = ()  # a row takes the place of that with its key (`dsms.sql.keyed`)
     current: str | None = None  # ... and the query that keeps what it holds
+    weight: int | None = (
+        None  # the column of a stream that may shed that says what a row stands for
+    )
 
     @property
     def operation(self) -> int:
@@ -96,9 +99,18 @@ class StreamDef(Placed):
         return tuple(f for i, f in enumerate(self.schema) if i not in made) if made else self.schema
 
     @property
+    def brought(self) -> Schema:
+        """The columns that its rows bring from outside: what is given but for the weight."""
+        if self.weight is None:
+            return self.given
+        made = {self.weight, *(i for i, _ in self.computed)}
+        return tuple(f for i, f in enumerate(self.schema) if i not in made)
+
+    @property
     def made(self) -> tuple[str, ...]:
-        """The names of the computed columns."""
-        return tuple(self.schema[i].name for i, _ in self.computed)
+        """The names of the columns that rows can't bring."""
+        own = () if self.weight is None else (self.weight,)
+        return tuple(self.schema[i].name for i in (*(i for i, _ in self.computed), *own))
 
     @property
     def stamped(self) -> bool:

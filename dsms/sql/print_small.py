@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dsms.sql import ast
-from dsms.sql.print_expressions import instant, name, string, type_name
+from dsms.sql.print_expressions import instant, name, option_value, string, type_name
 
 
 def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
@@ -36,6 +36,9 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
         case ast.SetSince(what, since):
             to = instant(since) if since is not None else "NOW"
             return f"ALTER STREAM {name(what)} SET SINCE TO {to}"
+        case ast.SetStream(what, options):
+            said = ", ".join(f"{name(o.name)} = {option_value(o.value)}" for o in options)
+            return f"ALTER STREAM {name(what)} SET ({said})"
         case ast.Reopen(what):
             return f"ALTER STREAM {name(what)} REOPEN"
         case ast.AddColumn(what, column):

@@ -83,6 +83,8 @@ def report_fields(report: IngestReport, positions: bool = False) -> dict[str, An
     }
     if report.repeated:
         fields["repeated"] = True
+    if report.shed:
+        fields["shed"] = report.shed
     if report.reasons:
         fields["reasons"] = [brief(reason) for reason in report.reasons]
     if positions:

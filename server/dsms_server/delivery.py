@@ -113,6 +113,7 @@ class Delivery:
             if items and feed.sub is not None:
                 feed.sub.limit_bytes = self._subscriber_bytes // 2
                 feed.credit = False
+                feed.share = feed.sub.share_kept()
             self.ready.discard(feed)  # after the credit: `settled` must not see it without both
             if items:
                 self._deliver(feed, [feed.number(item) for item in items])

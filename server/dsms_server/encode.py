@@ -55,7 +55,7 @@ def _result_parts(result: Result, form: str, room: int) -> Iterator[bytes]:
             )
         case Rows(data=data, types=types, as_of=as_of):
             head = {"kind": "rows", "columns": data.schema.names, "types": types, "as_of": as_of}
-            for field in ("waiting", "since", "approximate"):
+            for field in ("waiting", "since", "approximate", "share"):
                 value = getattr(result, field)
                 head |= {} if value is None else {field: value}
             yield packer.pack_map_header(len(head) + 1)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from dsms.api import Cancel, Column, IngestReport, Result, Subscription
 from dsms.errors import DsmsError, UsageError
 from dsms.frames import Frame
+from dsms.intake.shedding import Waited
 from dsms.rights import Rights
 from dsms.sessions import Caller, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import StreamDef, TableDef
@@ -102,6 +103,7 @@ class EngineFace(Protocol):
         last: bool = True,
         cancel: Cancel | None = None,
         upsert: bool = False,
+        waited: Waited | None = None,
     ) -> IngestReport: ...
 
     def changing(self, name: str) -> Future[None] | None:

@@ -44,6 +44,7 @@ class SubscriptionFeed:
         "next_seq",
         "query",
         "reader",
+        "share",
         "snapshot",
         "sub",
         "types",
@@ -60,6 +61,7 @@ class SubscriptionFeed:
         self.types: tuple[str, ...] = ()
         self.next_seq = 0  # of the row after the last one handed over
         self.snapshot = False  # what comes first is one
+        self.share: float | None = None  # of the rows that came, kept as it was handed these over
         self.dropped = False  # the engine gave up on a reader that is too slow
         self.credit = False  # the reader has room for what comes next
 

@@ -12,7 +12,7 @@ from dsms.frames import Frame
 from dsms_server import clock
 from dsms_server.decode import Payload, StreamShape, fitted
 from dsms_server.face import EngineFace
-from dsms_server.intake import Intake
+from dsms_server.intake import Intake, waited
 from dsms_server.names import Names
 from dsms_server.slices import MIN_SLICE, caught_up, whole
 from dsms_server.worker import Alike, Steps, Worker
@@ -29,6 +29,7 @@ class Waiting:
     user: str | None
     positions: bool = False  # of refused rows are asked for: frames that go together tell none
     upsert: bool = False
+    came: float | None = None  # at which time of `clock.elapsed`
     cancel: Cancel = field(init=False)
 
 
@@ -118,7 +119,7 @@ class Grouping:
             self._intake.check_rows(frame.user, shape.stream, len(rows), key)
         except DsmsError as problem:
             return problem
-        return Frame(rows, frame.client, frame.seq)
+        return Frame(rows, frame.client, frame.seq, waited(frame.came, clock.elapsed()))
 
     def _may_ingest(self, frame: Waiting) -> DsmsError | None:
         try:

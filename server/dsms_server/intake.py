@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from dsms.api import Cancel, IngestReport
 from dsms.intake.convert import Converted
+from dsms.intake.shedding import Waited
 from dsms_server import clock
 from dsms_server.commit import Committer
 from dsms_server.decode import Payload, StreamShape
@@ -17,6 +19,30 @@ from dsms_server.ticking import Ticking
 from dsms_server.worker import Steps, Worker
 
 LEAST_OF_TABLE = 1 << 14  # rows of a slice of a frame for a table
+log = logging.getLogger("dsms.server")
+
+
+def waited(came: float | None, now: float) -> Waited | None:
+    """How long a frame has waited that came at a time of `clock.elapsed`."""
+    if came is None:
+        return None
+    return Waited(max(0, int((now - came) * 1e6)), int(now * 1e6))
+
+
+class Told:
+    """Which streams shed, as the log has it."""
+
+    def __init__(self) -> None:
+        self._shedding: set[str] = set()
+
+    def shed(self, stream: str, report: IngestReport) -> None:
+        """Log that a stream has begun to shed, or has ended."""
+        if report.shed and stream not in self._shedding:
+            self._shedding.add(stream)
+            log.warning("stream %s sheds load: rows come faster than they are taken", stream)
+        elif stream in self._shedding and report.accepted and not report.shed:
+            self._shedding.discard(stream)
+            log.warning("stream %s keeps all rows again", stream)
 
 
 class Intake:
@@ -37,6 +63,7 @@ class Intake:
         self._ticking = ticking
         self._committer = committer
         self.pace = Pace()
+        self.told = Told()
         self.check_rows: Callable[[str | None, str, int, str], None] = lambda *_: None
 
     def ingest_steps(
@@ -48,8 +75,11 @@ class Intake:
         cancel: Cancel,
         user: str | None = None,
         upsert: bool = False,
+        came: float | None = None,
     ) -> Steps:
-        """Apply one frame of rows in slices; the result is its IngestReport."""
+        """Apply one frame of rows in slices; the result is its IngestReport.
+
+        `came`: at which time of `clock.elapsed` it did"""
         cancel.check()
         self._worker.about(f"rows for {stream}")
         self._names.check(user, "ingest", stream)
@@ -68,7 +98,7 @@ class Intake:
             piece = part(rows, first, self._size(shape))
             last = first + len(piece) >= len(rows)
             reports.append(
-                self._ingest_piece(shape, piece, client, seq, first, last, cancel, upsert)
+                self._ingest_piece(shape, piece, client, seq, first, last, cancel, upsert, came)
             )
             first += len(piece)
             yield from caught_up(self._engine, cancel)
@@ -93,6 +123,7 @@ class Intake:
         last: bool,
         cancel: Cancel,
         upsert: bool,
+        came: float | None,
     ) -> IngestReport:
         if shape.stamped:
             self._ticking.tick(cancel)  # the rows bear the time of their arrival
@@ -106,7 +137,9 @@ class Intake:
             last=last,
             cancel=cancel,
             upsert=upsert,
+            waited=waited(came, began),
         )
+        self.told.shed(shape.stream, report)
         self.pace.took(shape.stream, len(piece), clock.elapsed() - began)
         return report
 
@@ -149,4 +182,5 @@ def _sum(reports: list[IngestReport]) -> IngestReport:
         int(all(r.repeated for r in reports)),
         reasons=tuple(dict.fromkeys(reason for r in reports for reason in r.reasons)),
         positions=tuple(found for r in reports for found in r.positions),
+        shed=sum(r.shed for r in reports),
     )

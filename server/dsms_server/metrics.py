@@ -49,8 +49,9 @@ class Metrics:
             ["fate"],
             registry=registry,
         )
-        self._accepted, self._late, self._refused = (
-            self._tallied(self.rows.labels(fate)) for fate in ("accepted", "late", "refused")
+        self._accepted, self._late, self._refused, self._shed = (
+            self._tallied(self.rows.labels(fate))
+            for fate in ("accepted", "late", "refused", "shed")
         )
         self.pushes = Counter("dsms_pushes", "result pushes handed to sessions", registry=registry)
         self.paused = Counter("dsms_reading_paused", "times a writer was slowed", registry=registry)
@@ -173,6 +174,8 @@ class Metrics:
             self._late.inc(report.late)
         if report.refused:
             self._refused.inc(report.refused)
+        if report.shed:
+            self._shed.inc(report.shed)
 
     def count_request(self, op: str) -> None:
         counter = self._by_op.get(op)

@@ -58,7 +58,7 @@ class Names:
             stamped = definition.stamped
             shape = StreamShape(
                 definition.name,
-                definition.given,
+                definition.brought,
                 stamped,
                 definition.idle_timeout is not None,
                 computed=definition.made,

@@ -187,7 +187,8 @@ class Requests:
             raise UsageError("DS603", "`seq` needs a writer's name", hint="give `client` in hello")
         user, account = self.session.user, self.session.account
         positions, upsert = message.get("positions", False), message.get("upsert", False)
-        frame = Waiting(stream, payload, client, seq, user, positions, upsert)
+        came = elapsed()
+        frame = Waiting(stream, payload, client, seq, user, positions, upsert, came)
         fits = payload.shape is not None and payload.error is None
         at_once = fits and message.get("wait") is False
         if fits and user is not None:  # else the reply would tell that there is such a stream
@@ -200,7 +201,7 @@ class Requests:
         def answer(report: IngestReport) -> None:
             core.ticking.heat()
             self.server.metrics.count_rows(report)
-            rows = report.accepted + report.late + report.refused
+            rows = report.accepted + report.late + report.refused + report.shed
             account.rows_in += rows
             self.server.quotas.took(user, rows)
             self.server.audit.often("ingest", account, stream, None, report)
@@ -218,7 +219,7 @@ class Requests:
             "ingest",
             Urgency.BULK,
             lambda cancel: core.intake.ingest_steps(
-                stream, payload, client, seq, cancel, user, upsert
+                stream, payload, client, seq, cancel, user, upsert, came
             ),
             answer,
             failed,

@@ -24,6 +24,7 @@ from dsms_server.changes import change_frames
 from dsms_server.decode import SMALL, decoded
 from dsms_server.feeds import SubscriptionFeed
 from dsms_server.identities import Identity
+from dsms_server.marked import ROOM, with_share
 from dsms_server.parties import Host
 from dsms_server.pushes import push_frames, rows_of
 from dsms_server.replies import Replies
@@ -332,7 +333,7 @@ class Session(asyncio.BufferedProtocol):
         ended = any(isinstance(item, Push) and item.kind == "end" for item in items)
         if ended:
             del self.requests.feeds[feed.query]
-        limit = self.server.config.max_frame
+        limit = self.server.config.max_frame - (0 if feed.share is None else ROOM)
         frames: Iterator[bytes]
         if feed.changes:
             frames = change_frames(items, feed.query, feed.types, self.form, limit)
@@ -342,7 +343,7 @@ class Session(asyncio.BufferedProtocol):
             )
         self.server.metrics.pushes.inc(len(items))
         self.account.rows_out += sum(map(rows_of, items))
-        self._outbox.append((feed, self._guarded(feed, frames), ended))
+        self._outbox.append((feed, self._guarded(feed, with_share(frames, feed.share)), ended))
         if self._pumping is None:
             self._pump()
 

@@ -105,6 +105,9 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS229", "CREATE STREAM z (a BOOL) INDEX BY (^a)", "a is BOOL", "IN or a range"),
     ("DS233", "CREATE STREAM z (a INT) KEY (a, ^a)", "names `a` twice", "once"),
     ("DS233", "CREATE STREAM z (a INT, ^_OP STRING) KEY (a)", "a column _op of its own", "bring"),
+    ("DS360", "CREATE STREAM z (a INT) WITH (^shed_delay = 1 s)", "may shed", "shed = random"),
+    ("DS360", "CREATE STREAM z (a INT) KEY (a) WITH (^shed = none)", "another", "or KEY"),
+    ("DS360", "CREATE STREAM z (SHED_WEIGHT INT) WITH (^shed = none)", "its own", "something else"),
     ("DS236", "CREATE STREAM z (a INT) KEY (a) ^ARCHIVE", "ARCHIVE does not go", "Istream(*)"),
     (
         "DS236",

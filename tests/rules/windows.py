@@ -219,6 +219,7 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "follows each row",
         "give it a SLIDE",
     ),
+    ("DS361", "SELECT COUNT(*) FROM trades WITH (^shed = scale)", "no weights", "shed = random"),
     ("DS346", "SELECT ^INSTANT() FROM trades", "takes the name", "INSTANT(s)"),
     ("DS346", "SELECT ^INSTANT(quotes) FROM quotes", "stamped when they come", "TIMESTAMP BY"),
     ("DS346", "SELECT INSTANT(^limits) FROM trades, limits", "no stream of this FROM", "trades"),

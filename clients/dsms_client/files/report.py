@@ -188,11 +188,12 @@ class Reporter:
         for reason in report.reasons:
             self.say(f"refused by the server: {reason}")
         parts = [f"{report.accepted:,} rows accepted by {stream}"]
-        known = sent - report.accepted - report.late - report.refused
+        known = sent - report.accepted - report.late - report.refused - report.shed
         for count, what in (
             (known, "taken before the connection was lost"),
             (report.late, "late"),
             (report.refused, "refused"),
+            (report.shed, "shed"),
             (self.rejected, "lines rejected"),
             (self.empty, f"empty line{'s' * (self.empty > 1)} left out"),
         ):

@@ -146,3 +146,5 @@ class Runner:
             self.complain(show.since(result.since))
         if result.approximate is not None:
             self.complain(show.approximate(result.approximate))
+        if result.share is not None:
+            self.complain(show.share(result.share))

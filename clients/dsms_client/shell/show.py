@@ -96,6 +96,14 @@ def approximate(share: float) -> str:
     )
 
 
+def share(kept: float) -> str:
+    """That an answer lacks rows that were shed, for stderr."""
+    return (
+        f"NOTE: the answer rests on {kept:.1%} of the rows that came: the others were shed, as "
+        "they came too fast (SHOW STREAMS says where)"
+    )
+
+
 def table(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """Aligned columns under a rule, numbers to the right, and the number of rows."""
     columns, cells_of = [visible(c) for c in columns], aligned(types, rows)

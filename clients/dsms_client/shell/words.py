@@ -32,6 +32,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "path": ("auto", "'is'", "ws", "ss", "iss"),
     "synopsis": ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     "approximate": (),
+    "shed": ("none", "random", "scale"),
+    "shed_delay": (),
     "priority": (),
     "strategy": ("upa", "direct", "nt"),
     "on_error": ("null", "stop"),

@@ -17,6 +17,7 @@ from dsms.sql.binder.keyed import check_no_key, keyed
 from dsms.sql.binder.objects import column_index, kind_of
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.query import bind_query
+from dsms.sql.binder.shedding import weighted
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
@@ -40,7 +41,8 @@ def bind_create_stream(statement: ast.CreateStream, catalog: Catalog, sql: str =
     if statement.key:
         key, schema = keyed(statement, schema)
     timestamp, unit = _timestamp(statement.timestamp, schema)
-    made = stream_def(statement, schema, timestamp, unit, catalog, sql)
+    schema, weight = weighted(statement, schema)
+    made = replace(stream_def(statement, schema, timestamp, unit, catalog, sql), weight=weight)
     return replace(made, computed=bind_computed(statement, schema, catalog), key=key)
 
 

@@ -9,6 +9,7 @@ from dsms.sql.binder.definitions import stream_def, taken_by, with_reads
 from dsms.sql.binder.feeding import check_columns, feeding
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.query import bind_query
+from dsms.sql.binder.shedding import SHEDDING
 from dsms.sql.catalog import INSTANT, Catalog, QueryDef, StreamDef
 from dsms.sql.codes import error
 from dsms.sql.logical import Output
@@ -79,3 +80,6 @@ def _check_clauses(statement: ast.CreateStream) -> None:
         if option.name.text.casefold() == "durability":
             message = "rows of a query are kept as those that it reads are"
             raise error("DS230", message, option, "leave durability out")
+        if option.name.text.casefold() in SHEDDING:
+            message = "rows of a query can't be shed: those that it reads may be"
+            raise error("DS360", message, option, f"leave {option.name.text} out")

@@ -42,6 +42,10 @@ def bind_feeding(statement: ast.CreateQuery, into: ast.Into, plan: Output, catal
         message = f"columns of {found.name} are computed: {', '.join(found.made)}"
         hint = "compute them in the query, and feed a stream that is declared without AS (...)"
         raise error("DS330", message, into.stream, hint)
+    if found.weight is not None:
+        message = f"rows of {found.name} are weighted as they come from outside"
+        hint = "feed a stream that is declared without shed"
+        raise error("DS360", message, into.stream, hint)
     into_names = {Catalog.key(s.late_into) for s in catalog.streams.values() if s.late_into}
     if found.home in into_names:
         message = f"late rows of other streams go into {found.name}"

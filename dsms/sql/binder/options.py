@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.catalog import Option
@@ -91,6 +91,15 @@ OPTIONS: dict[str, OptionSpec] = {
         ("select",), "word", "whether the answer may lack rows that are gone", ("any", "required")
     ),
     "archive": OptionSpec(("select",), "word", "what reads archives", ("auto", "duckdb", "spark")),
+    "shed": OptionSpec(
+        ("stream", "query"),
+        "word",
+        "whether rows are left out where they come too fast, or (scale) sums make up for them",
+        ("none", "random", "scale"),
+    ),
+    "shed_delay": OptionSpec(
+        ("stream",), "duration", "how long rows may wait before some are left out"
+    ),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
 }
 
@@ -106,12 +115,21 @@ def check_options(options: Sequence[ast.Option], on: str) -> tuple[tuple[str, Op
         if name not in known:
             hint = suggest(name, known, f"options of a {on}") or f"a {on} takes no options"
             raise error("DS214", f"unknown option `{option.name.text}`", option.name, hint)
-        out[name] = _value(name, OPTIONS[name], option)
+        out[name] = _value(name, _spec(name, on), option)
     for option in options:
         if option.name.text.casefold() in ADAPTIVE and out.get("joins") != "adaptive":
             message = f"`{option.name.text}` is of adaptive joins alone"
             raise error("DS347", message, option.name, "add joins = adaptive, or leave it out")
     return tuple(out.items())
+
+
+def _spec(name: str, on: str) -> OptionSpec:
+    """What it may be there: streams shed, and queries scale."""
+    spec = OPTIONS[name]
+    if name != "shed":
+        return spec
+    other = "scale" if on == "stream" else "random"
+    return replace(spec, choices=tuple(c for c in spec.choices if c != other))
 
 
 def _taken(on: str) -> set[str]:

@@ -13,6 +13,7 @@ from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.properties import reads_stream
+from dsms.sql.binder.scaled import scaled
 from dsms.sql.binder.select import Ordering, bind_body, bind_nested, output_of, sorted_
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
@@ -61,8 +62,11 @@ def _bound(
         options = options or query.options
         on_lookup = isinstance(query, ast.CreateQuery) and query.on_lookup
         query = query.query
-    check_options(options, "select" if once else "query")
+    said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
+    if said.get("shed") == "scale":
+        option = next(o for o in options if o.name.text.casefold() == "shed")
+        whole = scaled(whole, option, catalog)
     ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)

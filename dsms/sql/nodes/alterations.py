@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsms.sql.nodes.base import Ident, Instant
-from dsms.sql.nodes.statements import ColumnDef, ObjectKind, Statement
+from dsms.sql.nodes.statements import ColumnDef, ObjectKind, Option, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,14 @@ class SetSince(Statement):
 
     name: Ident
     since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetStream(Statement):
+    """``ALTER STREAM s SET (option = value, ...)``"""
+
+    name: Ident
+    options: tuple[Option, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsms.sql import ast
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
+from dsms.sql.transform.queries import once
 from dsms.sql.transform.rules import Clause, node, rule
 
 
@@ -14,6 +15,11 @@ class Alterations:
     alter_stream = node(ast.AlterStream)
     reopen = node(ast.Reopen)
     set_since = node(ast.SetSince)
+
+    @rule
+    def set_stream(self, pos: Pos, name: ast.Ident, *options: ast.Option) -> ast.SetStream:
+        once(tuple(Clause(f"the option {o.name.text.lower()}", o, o.pos) for o in options))
+        return ast.SetStream(name, options, pos=pos)
 
     @rule
     def rename_stream(self, pos: Pos, *names: ast.Ident) -> ast.Rename:

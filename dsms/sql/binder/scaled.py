@@ -1,0 +1,174 @@
+"""WITH (shed = scale), rewritten before binding: sums that make up for rows that were shed.
+
+Golab 2006, section 2.4.3; Horvitz and Thompson 1952.  With w, the weight of a row, which was kept
+with the chance 1 / w:
+
+    COUNT(*)   SUM(w)              its variance is estimated by SUM(w * (w - 1))
+    COUNT(x)   SUM(w), of rows where x is not NULL
+    SUM(x)     SUM(x * w)                                       SUM(x * x * w * (w - 1))
+    AVG(x)     SUM(x * w) / SUM(w), a = that, n = SUM(w)        SUM((x - a)^2 * w * (w - 1)) / n^2
+
+Each item that is one of these gets another one beside it, its name and ``_error``: the standard
+error.  All are made of sums of rows, so they are incremental, subtractable and shared as such.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dsms.sql import ast
+from dsms.sql.binder.aggregates import is_aggregate_call
+from dsms.sql.catalog import Catalog, StreamDef
+from dsms.sql.codes import error
+from dsms.sql.printer import to_sql
+from dsms.sql.rewriting import replaced
+
+SCALED = ("COUNT", "SUM", "AVG")
+HINT = "shed = scale is for COUNT, SUM and AVG over one stream that may shed; leave it out"
+
+
+def scaled(query: ast.Query, option: ast.Option, catalog: Catalog) -> ast.Query:
+    """The query with its sums scaled up.  Raises DS361 where nothing makes up for what was shed."""
+    select = query.body
+    if not isinstance(select, ast.Select):
+        raise error("DS361", "the parts of a set operation can't be scaled", option, HINT)
+    weight = _weight(select, option, catalog)
+    _check(select, query)
+    scale = _Scale(weight)
+    items: list[ast.SelectItem | ast.StarItem] = []
+    for item in select.items:
+        items += scale.items(item)
+    if not scale.found:
+        raise error("DS361", "there is no COUNT, SUM or AVG in it", option, HINT)
+    having = None if select.having is None else scale.of(select.having)
+    ordered = tuple(replace(o, expr=scale.of(o.expr)) for o in query.order_by)
+    return replace(query, body=replace(select, items=tuple(items), having=having), order_by=ordered)
+
+
+def _weight(select: ast.Select, option: ast.Option, catalog: Catalog) -> ast.ColumnRef:
+    """The column of weights of the one stream that it reads."""
+    ref = select.from_[0] if len(select.from_) == 1 else None
+    if not isinstance(ref, ast.TableRef):
+        raise error("DS361", "it does not read one stream alone", option, HINT)
+    stream = catalog.find(ref.name.text, ref.name.quoted)
+    if not isinstance(stream, StreamDef) or stream.weight is None:
+        message = f"rows of {ref.name.text} have no weights"
+        raise error("DS361", message, option, "declare the stream WITH (shed = random)")
+    table = ref.alias or ref.name
+    column = ast.Ident(stream.schema[stream.weight].name, quoted=True, pos=option.pos)
+    return ast.ColumnRef(column, table, pos=option.pos)
+
+
+def _check(select: ast.Select, query: ast.Query) -> None:
+    if select.distinct:
+        raise error("DS361", "nothing makes up for values that DISTINCT misses", select, HINT)
+    if select.output is not None and select.output.kind is ast.OutputKind.WSTREAM:
+        raise error("DS361", "sums over results can't be scaled", select.output, HINT)
+    for node in (select, *query.order_by):
+        for part in ast.walk(node):
+            if isinstance(part, ast.Query):
+                raise error("DS361", "its subquery can't be scaled", part, HINT)
+            if is_aggregate_call(part):
+                _check_call(part)
+
+
+def _check_call(call: ast.Node) -> None:
+    assert isinstance(call, ast.FuncCall)
+    name = call.name.text.upper()
+    if call.distinct or name not in SCALED:
+        shown = f"{name}(DISTINCT ...)" if call.distinct else name
+        raise error("DS361", f"nothing makes up for rows that {shown} misses", call, HINT)
+
+
+class _Scale:
+    """Rewrites calls over rows of a weight; `found`: whether there were any."""
+
+    def __init__(self, weight: ast.ColumnRef) -> None:
+        self.weight = weight
+        self.found = False
+
+    def items(self, item: ast.SelectItem | ast.StarItem) -> list[ast.SelectItem | ast.StarItem]:
+        """What stands for an item of the select list."""
+        if isinstance(item, ast.StarItem) or not any(map(is_aggregate_call, ast.walk(item.expr))):
+            return [item]
+        self.found = True
+        name = item.alias or ast.Ident(to_sql(item.expr), quoted=True, pos=item.pos)
+        made: list[ast.SelectItem | ast.StarItem] = [
+            replace(item, expr=self.of(item.expr), alias=name)
+        ]
+        if isinstance(item.expr, ast.FuncCall) and is_aggregate_call(item.expr):
+            beside = ast.Ident(f"{name.text}_error", quoted=True, pos=item.pos)
+            made.append(ast.SelectItem(self._error(item.expr), beside, pos=item.pos))
+        return made
+
+    def of(self, node: ast.Expr) -> ast.Expr:
+        """The expression over what scaled sums are."""
+        made: ast.Expr = replaced(
+            node, lambda part: self._call(part) if isinstance(part, ast.FuncCall) else None
+        )
+        return made
+
+    def _call(self, call: ast.FuncCall) -> ast.Expr | None:
+        if not is_aggregate_call(call):
+            return None
+        count = self._sum(call, self._present(call, self.weight))
+        match call.name.text.upper():
+            case "COUNT":
+                return _call("COALESCE", count, ast.FloatLit(0.0))
+            case "SUM":
+                return self._sum(call, _times(_value(call), self.weight))
+            case _:
+                return _over(self._sum(call, _times(_value(call), self.weight)), count)
+
+    def _error(self, call: ast.FuncCall) -> ast.Expr:
+        less = ast.Binary("-", self.weight, ast.FloatLit(1.0))
+        spread = _times(self.weight, less)
+        kind = call.name.text.upper()
+        if kind == "COUNT":
+            variance = self._sum(call, self._present(call, spread))
+            return _call("COALESCE", _root(variance), ast.FloatLit(0.0))
+        value = _value(call)
+        squares = self._sum(call, _times(_times(value, value), spread))
+        if kind == "SUM":
+            return _root(squares)
+        mean = self._call(call)
+        count = self._sum(call, self._present(call, self.weight))
+        assert mean is not None
+        mixed = _times(_times(ast.FloatLit(2.0), mean), self._sum(call, _times(value, spread)))
+        ones = _times(_times(mean, mean), self._sum(call, self._present(call, spread)))
+        return _over(
+            _root(ast.Binary("+", ast.Binary("-", squares, mixed), ones)),
+            count,
+        )
+
+    def _sum(self, call: ast.FuncCall, value: ast.Expr) -> ast.Expr:
+        return replace(call, name=ast.Ident("SUM"), args=(value,), star=False)
+
+    @staticmethod
+    def _present(call: ast.FuncCall, value: ast.Expr) -> ast.Expr:
+        """The value, of rows where what is counted is not NULL."""
+        if call.star or not call.args:
+            return value
+        given = ast.IsNull(call.args[0], negated=True, pos=call.pos)
+        return ast.Case((ast.When(given, value, pos=call.pos),), pos=call.pos)
+
+
+def _value(call: ast.FuncCall) -> ast.Expr:
+    return ast.Cast(call.args[0], ast.TypeName("FLOAT"), pos=call.pos)
+
+
+def _call(name: str, *args: ast.Expr) -> ast.Expr:
+    return ast.FuncCall(ast.Ident(name), args)
+
+
+def _times(left: ast.Expr, right: ast.Expr) -> ast.Expr:
+    return ast.Binary("*", left, right)
+
+
+def _over(left: ast.Expr, right: ast.Expr) -> ast.Expr:
+    return ast.Binary("/", left, right)
+
+
+def _root(variance: ast.Expr) -> ast.Expr:
+    """Rounding may make nothing a little less than nothing."""
+    return _call("SQRT", _call("ABS", variance))

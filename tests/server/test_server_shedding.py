@@ -1,0 +1,64 @@
+"""Rows that are shed over TCP: reports, replies, pushes, the log, metrics, the shell."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+from dsms.engine import Engine
+from dsms.intake.shedding import Shedder
+from dsms_client import connect
+from dsms_client.shell.runner import Runner
+
+S = 1_000_000
+DECLARE = """
+CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t WITH (shed = random);
+CREATE STREAM whole (k INT, t TIMESTAMP) TIMESTAMP BY t WITH (shed = none);
+CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 1 min SLIDE 1 s] GROUP BY k;
+CREATE QUERY w AS SELECT k, COUNT(*) AS n FROM whole [RANGE 1 min SLIDE 1 s] GROUP BY k;
+"""
+
+
+def test_replies_pushes_the_log_and_the_shell(serve, caplog):
+    engine = Engine()
+    engine.execute(DECLARE)
+    engine.runtime.inputs["s"].shedder = Shedder(0.5)
+    running = serve(engine)
+    with connect(port=running.port) as db, caplog.at_level(logging.WARNING, "dsms.server"):
+        report = db.ingest("s", {"k": [1] * 1000, "t": [0] * 1000})
+        assert report.shed > 400 and report.accepted + report.shed == 1000
+        assert db.ingest("whole", [[1, 0]] * 3).shed == 0
+        for stream in ("s", "whole"):
+            db.heartbeat(stream, 3 * S)
+        share = 0.5
+        for name, said in (("q", share), ("w", None)):
+            assert db.query(f"SELECT * FROM {name}").share == said
+            with db.subscribe(name, 0) as pushes:
+                first = next(iter(pushes))
+                assert first.share == said and len(first.rows) == 1
+            with db.changes(name, 0) as changes:
+                assert next(iter(changes)).share == said
+        out, err = io.StringIO(), io.StringIO()
+        Runner(lambda _: db, "csv", out, err).script("SELECT n FROM q;")
+        assert "rests on 50.0% of the rows that came" in err.getvalue()
+        assert "stream s sheds load" in caplog.text
+        metrics = running.server.metrics.registry
+        assert metrics.get_sample_value("dsms_ingested_rows_total", {"fate": "shed"}) is not None
+
+
+def test_small_frames_that_wait_together_are_thinned_each(serve):
+    engine = Engine()
+    engine.execute(DECLARE)
+    engine.runtime.inputs["s"].shedder = Shedder(0.5)
+    running = serve(engine)
+    with connect(port=running.port) as db:
+        for number in range(200):
+            db.ingest("s", [[number, 0]], wait=False)
+        report = db.ingest("s", [[1, 0]])
+        assert report.accepted + report.shed == 1
+        db.heartbeat("s", S)
+        shedder = engine.runtime.inputs["s"].shedder
+        assert (shedder.offered, shedder.offered - shedder.shed) == (
+            201,
+            db.query("SELECT COUNT(*) FROM s").rows[0][0],
+        )
