@@ -140,7 +140,17 @@ class FakeEngine:
         return Rows(columns.rows_to_batch(rows, names, types), tuple(types), self.now)
 
     def ingest(
-        self, stream, data, *, client=None, seq=None, first=0, last=True, cancel=None, upsert=False
+        self,
+        stream,
+        data,
+        *,
+        client=None,
+        seq=None,
+        first=0,
+        last=True,
+        cancel=None,
+        upsert=False,
+        waited=None,
     ) -> IngestReport:
         if client is not None and seq is not None:
             if seq <= self.seqs.get((client, stream), -1):
