@@ -223,6 +223,46 @@ def test_nested_json_and_arrays(taken, monkeypatch, form: str, block: int) -> No
     assert rejects == []
 
 
+LISTS = [
+    ("LIST(TIMESTAMP)", '"x"', None),
+    ("LIST(TIMESTAMP)", '"[\\"2020-01-01\\"]"', '["2020-01-01 00:00:00"]'),
+    ("LIST(INTERVAL)", '"[1, 2]"', None),
+    ("LIST(INTERVAL)", '"null"', None),
+    ("LIST(BYTES)", '"[\\"FF\\"]"', '["ff"]'),
+    ("LIST(DECIMAL(5,2))", '"[1.5]"', "[1.50]"),
+    ("LIST(DECIMAL(5,2))", '"[1000]"', None),
+    ("LIST(INT)", "[1.0, 2.00,3]", "[1, 2, 3]"),
+    ("LIST(INT)", "[1.05]", None),
+    ("LIST(INT)", "[1.0e0]", None),
+    ("LIST(FLOAT)", "[9007199254740993]", None),
+    ("LIST(FLOAT)", "[9007199254740994, 0.1]", "[9007199254740994.0, 0.1]"),
+    ("LIST(FLOAT)", "[1e400]", None),
+    ("LIST(FLOAT)", "[NaN, -Infinity]", '["NaN", "-Infinity"]'),
+    ("LIST(STRING)", "[NaN]", None),
+    ("LIST(INT)", "[NaN]", None),
+]
+
+
+@pytest.mark.parametrize("beside", ["", '{"l": 1}\n'], ids=["whole", "by line"])
+@pytest.mark.parametrize(("sql", "written", "wanted"), LISTS)
+def test_lists_in_json(taken, sql: str, written: str, wanted: str | None, beside: str) -> None:
+    """A text that was no list ended the whole load; what was rounded was taken."""
+    rows, rejects = taken("f.jsonl", f'{{"l": {written}}}\n{beside}', [("l", sql)])
+    assert rows == ([] if wanted is None else [(wanted,)])
+    assert len(rejects) == (wanted is None) + bool(beside)
+
+
+def test_lists_in_csv(taken) -> None:
+    lines = ["l", '"[1.0, 2]"', '"[9007199254740993]"', "[]", '""', "x"]
+    for sql, wanted in (
+        ("INT", ["[1, 2]", "[9007199254740993]", "[]"]),
+        ("FLOAT", ["[1.0, 2.0]", "[]"]),
+    ):
+        rows, rejects = taken("f.csv", "\n".join(lines), [("l", f"LIST({sql})")])
+        assert rows == [(one,) for one in wanted]
+        assert len(rejects) == 5 - len(wanted)
+
+
 def test_an_empty_array_has_no_rows(taken) -> None:
     for empty in ("[]", " [ \n]\n", ""):
         assert taken("a.json", empty, [("k", "INT")]) == ([], [])

@@ -286,7 +286,7 @@ def _list(a: pa.Array, t: Type) -> pa.Array | None:
 
 
 def _json(texts: pa.Array, t: Type) -> pa.Array:
-    found, bad = lists.canonical(texts, str(t.item))
+    found, bad = lists.canonical(texts, str(t.item), exact=True)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(

@@ -180,7 +180,7 @@ def _interval(value: Any, type_: Type) -> int:
 def _list(value: Any, type_: Type) -> str:
     """The list's one text."""
     if isinstance(value, str):
-        found, bad = lists.canonical(pa.array([_string(value, type_)]), str(type_.item))
+        found, bad = lists.canonical(pa.array([_string(value, type_)]), str(type_.item), exact=True)
         if bad[0]:
             raise _wrong(value, type_, ": a list is written [1, 2, 3]")
         text: str = found[0].as_py()

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from dsms.lists.apart import Items, counts, items, well_formed
 from dsms.lists.texts import joined, made, plain_items, quoted_texts, spelled_items, written
-from dsms.lists.values import EDGE, PHYSICAL, arrow_item, item_values, without
+from dsms.lists.values import EDGE, PHYSICAL, arrow_item, inexact, item_values, without
 
 __all__ = [
     "MOST", "Items", "arrow_item", "at_edge", "canonical", "counts", "from_edge", "item_of",
@@ -82,15 +82,17 @@ def _listed(starts: np.ndarray, values: pa.Array, like: pa.Array) -> pa.ListArra
     )
 
 
-def canonical(texts: pa.Array, sql: str) -> tuple[pa.Array, np.ndarray]:
+def canonical(texts: pa.Array, sql: str, exact: bool = False) -> tuple[pa.Array, np.ndarray]:
     """JSON of lists in whatever way -> (the one way; NULL where it is none of that type, bool[n]
-    where that is so)."""
+    where that is so).  `exact`: an integer that a FLOAT does not hold exactly is none."""
     formed = well_formed(texts).fill_null(True)
     wrong = ~formed.to_numpy(zero_copy_only=False)
     if wrong.any():
         texts = without(texts, wrong)
     there = items(texts)
     values, bad = item_values(there, sql)
+    if exact and sql == "FLOAT":
+        bad = bad | inexact(there.texts, values)
     misfits = np.zeros(len(texts), np.bool_)
     misfits[there.rows[bad]] = True
     misfits |= np.diff(there.starts) > MOST

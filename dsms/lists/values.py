@@ -56,6 +56,16 @@ def item_values(there: Items, sql: str) -> tuple[pa.Array, np.ndarray]:
     return values, ~null & values.is_null().to_numpy(zero_copy_only=False)
 
 
+def inexact(texts: pa.Array, values: pa.Array) -> np.ndarray:
+    """Which texts are integers that the FLOATs read from them are not."""
+    whole = pc.match_substring_regex(texts, r"^-?[0-9]{16,}$").fill_null(False)
+    found = np.zeros(len(texts), np.bool_)
+    for at in np.flatnonzero(whole.to_numpy(zero_copy_only=False)).tolist():
+        value = values[at].as_py()
+        found[at] = value is not None and Decimal(texts[at].as_py()) != Decimal(value)
+    return found
+
+
 _IN_QUOTES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     **dict.fromkeys(("STRING", "BYTES", "TIMESTAMP", "INTERVAL"), lambda quoted: quoted),
     **dict.fromkeys(("BOOL", "INT"), lambda quoted: ~quoted),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.decimals import NARROW, WIDE, resized
-from dsms.lists import item_of, written
+from dsms.lists import canonical, item_of, written
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column
@@ -38,8 +38,8 @@ def read_as(sql: str, options: Options) -> pa.DataType:
 
 def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
     """A column that was read so as the one that it is; None if a number is too large for it."""
-    if pa.types.is_list(array.type):
-        return _listed(array, sql)
+    if (item := item_of(sql)) is not None:
+        return _listed(array, item)
     if not (pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL")):
         return array
     try:
@@ -48,12 +48,15 @@ def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
         return None
 
 
-def _listed(array: pa.Array, sql: str) -> pa.Array | None:
-    """Lists as texts; None if a number may not be exact as a FLOAT."""
+def _listed(array: pa.Array, item: str) -> pa.Array | None:
+    """Lists as texts; None if some is no such list, or a number may not be exact as a FLOAT."""
+    if not pa.types.is_list(array.type):
+        found, bad = canonical(array, item, exact=True)
+        return None if bad.any() else found
     values = array.flatten()
     if pa.types.is_floating(values.type) and (pc.max(pc.abs(values)).as_py() or 0.0) >= _WHOLE:
         return None
-    return written(array, item_of(sql) or "NULL")
+    return written(array, item)
 
 
 def without_units(texts: pa.Array) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dsms.lists import item_of
 from dsms_client.files.pieces import NO_TEXT, Reject
+
+_ODD = ("NaN", "Infinity", "-Infinity")
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -20,7 +23,7 @@ def fits(value: Any, sql: str) -> bool:
     """Whether a JSON value is of a kind that the type is written in."""
     kind = sql.partition("(")[0]
     if type(value) is list or (kind == "LIST" and isinstance(value, Number)):
-        return kind == "LIST" and not isinstance(value, Number)
+        return kind == "LIST" and not isinstance(value, Number) and _has_no_odd(value, sql)
     if isinstance(value, bool) or kind == "BOOL":
         return isinstance(value, bool) and kind == "BOOL"
     if isinstance(value, Number):
@@ -28,10 +31,15 @@ def fits(value: Any, sql: str) -> bool:
     if not isinstance(value, str) or not is_unicode(value):
         return False
     if kind == "FLOAT":
-        return value in ("NaN", "Infinity", "-Infinity")
+        return value in _ODD
     if kind == "INTERVAL":
         return not value.strip().lstrip("+-").isdigit()  # a number without a unit is no length
     return kind != "INT"
+
+
+def _has_no_odd(items: list[Any], sql: str) -> bool:
+    """NaN and the infinities are FLOATs alone."""
+    return item_of(sql) == "FLOAT" or not any(isinstance(v, Number) and v in _ODD for v in items)
 
 
 def is_unicode(text: str) -> bool:
@@ -51,7 +59,7 @@ def text_of(value: Any) -> str | None:
 def _item(value: Any) -> str:
     """An item of a list, as it stands there; what is itself a list or an object is none."""
     if isinstance(value, Number):
-        return str(value)
+        return f'"{value}"' if value in _ODD else str(value)
     return "[]" if isinstance(value, list) else json.dumps(value, ensure_ascii=False)
 
 

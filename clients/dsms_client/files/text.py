@@ -32,7 +32,7 @@ _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _NUMBER = re.compile(NUMBER.strip("^$"))
 _INTEGER = r"^[+-]?[0-9]+$"
 _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column that has gaps
-
+_GAPS_OF_LISTS = r"([0-9])\.0+([ \t\r\n]*[,\]])", r"\1\2"
 
 # what has another form is not of the type; what has this one may still be too large for it
 _FORMS = {
@@ -67,7 +67,10 @@ def convert(
         if values is not None and not _outside(values).any():
             return pa.array(values), np.empty(0, np.int64)
     if kind == "LIST":
-        array, misfits = lists.canonical(texts, lists.item_of(sql) or "NULL")
+        item = lists.item_of(sql) or "NULL"
+        if item == "INT":
+            texts = pc.replace_substring_regex(texts, *_GAPS_OF_LISTS)
+        array, misfits = lists.canonical(texts, item, exact=True)
         return array, np.flatnonzero(misfits)
     texts = pc.utf8_trim_whitespace(texts)
     if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
