@@ -321,7 +321,7 @@ class Subscription:
     reported_limit: int | None = None
     renamed: str | None = None  # what the query is called now, if no more `query`
     approximate: float | None = None  # groups may miss a threshold by that share
-    share: Callable[[], float | None] | None = None  # gives that of `Rows`
+    share: Callable[[str], float | None] | None = None  # gives that of `Rows`, by query
 
     @property
     def source(self) -> str:
@@ -388,7 +388,7 @@ class Subscription:
 
     def share_kept(self) -> float | None:
         """Which share of the rows that came its streams have kept by now; None: all."""
-        return None if self.share is None else self.share()
+        return None if self.share is None else self.share(self.source)
 
     def take_changes(self) -> Changes:
         """All that waits, in columns."""

@@ -199,7 +199,7 @@ class Engine(Hosting):
         kind = Conflating if conflate else Subscription
         reader = kind(running.name, running.columns(), limit)
         reader.approximate = approximate(self.runtime.queries, [running.home])
-        reader.share = lambda: self._share(reader)
+        reader.share = self._share
         if conflate:
             check_conflation(running.name, running.output)
         running.subscribe(reader, start)
@@ -208,8 +208,8 @@ class Engine(Hosting):
             on_ready()
         return reader
 
-    def _share(self, reader: Subscription) -> float | None:
-        query = self.runtime.queries.get(self.key_of(reader.source))
+    def _share(self, name: str) -> float | None:
+        query = self.runtime.queries.get(self.key_of(name))
         return None if query is None else share_of(self.runtime, query)
 
     def arrives(self, query: str) -> bool:
