@@ -30,6 +30,13 @@ def chain_rows(head, arena, offset, i, slots):
 
 
 @njit(cache=True, nogil=True)
+def _chained(head, arena, offset, i, slots):
+    """Chain rows of input i of one instant.  They stand by key, chains by slot: whoever follows one
+    ends at the first slot that is too old, and must not pass a younger one of another key."""
+    chain_rows(head, arena, offset, i, slots if len(slots) == 1 else np.sort(slots))
+
+
+@njit(cache=True, nogil=True)
 def merged(when, sign, slot, first):
     """Rows of several inputs, those of input i at [first[i], first[i + 1]), in order of (instant,
     deletions first, input, place), without those that have no slot.
@@ -146,7 +153,6 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
     lists = np.empty(256, np.int64)
     begin, count = np.empty(n, np.int64), np.empty(n, np.int64)
     found = 0
-    mask = np.uint64(len(head) - 1)
     while event < len(when) and found < enough:
         i, now, row = side[event], when[event], offset[side[event]] + slot[event]
         key, known = arena[row, KEY], arena[row, END] != GONE
@@ -190,16 +196,17 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
             found = stop
             if done < total:
                 break
-        for e in range(event, last):
-            row = offset[i] + slot[e]
-            if sign[e] < 0:
-                arena[row, END] = GONE
-                continue
-            fresh[i] = slot[e] + 1
-            if known:
-                bucket = bucket_of(key, mask)
-                arena[row, NEXT] = head[bucket, i]
-                head[bucket, i] = slot[e]
+        if sign[event] < 0:
+            for e in range(event, last):
+                arena[offset[i] + slot[e], END] = GONE
+        elif last == len(when) or when[last] != now or side[last] != i or sign[last] < 0:
+            first = event  # no row looks into its own input, so all of an instant are chained last
+            while first > 0 and when[first - 1] == now and side[first - 1] == i:
+                if sign[first - 1] < 0:
+                    break
+                first -= 1
+            _chained(head, arena, offset, i, slot[first:last])
+            fresh[i] = slot[first:last].max() + 1
         event, done = last, 0
     at[0], at[1] = event, done
     return out[:, :found], signs[:found]
