@@ -188,7 +188,8 @@ class Changes(Tabular):
 
     def arrow(self) -> pa.Table:
         """The rows of the snapshot and those that came, with two more columns: `$sign` (1 enters,
-        -1 leaves, 0 is part of a periodic answer) and `$at`, the instant."""
+        -1 leaves, 0 is part of a periodic answer) and `$at`, the instant (NULL
+        before any clock)."""
         types = [c.type for c in self.columns]
         parts = []
         if self.snapshot is not None and self.snapshot.data is not None:
@@ -197,7 +198,8 @@ class Changes(Tabular):
             parts.append(signed(own_names(to_edge(self.snapshot.data, types)), [1] * n, ats))
         if self.rows is not None:
             table = own_names(to_edge(self.rows.data, types))
-            parts.append(signed(table, self.rows.sign, self.rows.at))
+            own = pa.array(self.rows.at, mask=self.rows.at < MIN_INSTANT)
+            parts.append(signed(table, self.rows.sign, own))
         if not parts:
             none = no_rows([c.name for c in self.columns], types)
             parts.append(signed(own_names(to_edge(none, types)), [], []))

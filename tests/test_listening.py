@@ -62,6 +62,13 @@ def test_functions_are_called_in_their_order_when_the_call_is_over(engine):
     assert [listener.query for listener in engine.listeners] == ["n"]
 
 
+def test_what_is_told_before_any_clock_has_no_instant(engine):
+    engine.ingest("s", [[1, 0], [2, 1]])
+    told = engine.subscribe("n", 0).take_changes()
+    assert told.arrow().column("$at").cast("int64").to_pylist() == [None, 0, 0]
+    assert told.arrow().to_pylist()[0] == {"n": 0, "$sign": 1, "$at": None}
+
+
 def test_a_function_that_fails_harms_nobody(engine, caplog):
     told = []
 
