@@ -33,7 +33,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "synopsis": ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     "approximate": (),
     "shed": ("none", "random", "scale"),
-    "shed_delay": (),
     "priority": (),
     "strategy": ("upa", "direct", "nt"),
     "on_error": ("null", "stop"),
