@@ -22,6 +22,7 @@ from tests.benchmarks import (
     memory,
     ours,
     peers,
+    shedding,
     synopses,
     synopses_rates,
     thesis,
@@ -161,6 +162,12 @@ def test_peers_agree_with_numpy(tmp_path: Path) -> None:
         pytest.importorskip(package)
     section = peers.section(Options("toy"))
     assert next(p.title for p in section.parts if isinstance(p, Table)) == "Ratios asked for"
+
+
+def test_what_is_shed_is_made_up_for() -> None:
+    (table,) = shedding.section(Options("toy")).parts
+    assert isinstance(table, Table)
+    assert float(table.rows[2][1].rstrip("%")) == pytest.approx(20, abs=4)
 
 
 def test_algorithm_6_is_judged() -> None:

@@ -43,6 +43,7 @@ NAMES = (
     "durability",
     "frames",
     "files",
+    "shedding",
 )
 
 
