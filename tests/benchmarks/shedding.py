@@ -35,7 +35,8 @@ CREATE QUERY q AS SELECT k, SUM(v) AS v FROM s [RANGE 2 s SLIDE 1 s] GROUP BY k
 WITH (shed = scale);
 """
 OTHERS = """CREATE QUERY q{n} AS
-SELECT v, k, COUNT(*) AS n FROM s [RANGE {n} s SLIDE {n} s] WHERE v > {n} GROUP BY v, k HAVING COUNT(*) < 0;"""
+SELECT v, k, COUNT(*) AS n FROM s [RANGE {n} s SLIDE {n} s] WHERE v > {n}
+GROUP BY v, k HAVING COUNT(*) < 0;"""
 
 
 @dataclass
