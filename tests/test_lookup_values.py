@@ -253,3 +253,18 @@ def test_explain_tells() -> None:
     )
     text = "CREATE QUERY z AS SELECT k FROM s [RANGE 5 s] GROUP BY k HAVING COUNT(*) > ? ON LOOKUP"
     assert engine.execute(f"EXPLAIN {text}")[0].data.num_rows > 3
+
+
+def test_a_query_begins_behind_a_silence_without_its_sub_windows() -> None:
+    """Rows of before and behind it are kept; what is between them, millions, is passed over."""
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 9 days")
+    for ts in (1, 2, 200_000_000, 200_000_003):
+        engine.ingest("s", {"k": ["a"], "v": [ts % 7], "t": [ts]})
+    engine.execute("CREATE QUERY q AS SELECT k, VAR(v) AS x, COUNT(*) AS n FROM s [RANGE 6 us] "
+                   "GROUP BY k ON LOOKUP")  # a text  # fmt: skip
+    held = engine.execute("SHOW WINDOWS")[0].data.to_pylist()
+    assert max(row["subwindows"] or 0 for row in held) < 10_000
+    engine.heartbeat("s", 200_000_004)
+    (found,) = engine.execute("LOOKUP q")[0].data.to_pylist()
+    assert found["n"] == 2

@@ -71,6 +71,8 @@ class StreamGroup(Group[GroupFeed, Request]):
     def _push(self, rows: Batch) -> Iterator[None]:
         """Complete rows of the stream.  Where they jump far ahead, what lies before is answered
         first."""
+        if self.feed.open is None:
+            self.feed.flush()  # rows that wait begin it: else a leap behind them is not seen
         instants = rows.ts
         if self.numbers is not None:
             instants = rows.ids[0]
