@@ -26,7 +26,7 @@ from tests.benchmarks.harness import Options, Section, Table, WrongAnswer
 S = 1_000_000
 EVERY = 20_000  # µs between frames
 LOAD = 5
-KEYS = 8
+KEYS = 64
 INSIDE = 1.96
 OTHER = 5
 DECLARE = """
