@@ -69,8 +69,7 @@ class Push(Tabular):
     `seq` numbers the first row; the rows are numbered on without gaps.  `at` is the instant of the
     last row; `ats` gives each row's own instant (int64 array, non-decreasing) where they differ,
     else None.  A snapshot's rows are not numbered: its `seq` is the number of the next delta row.
-    `types` are the SQL types of the columns, where a subscription has handed it out;
-    `approximate` and `share` are what they are of `Rows`, as it was handed out.
+    `types`, `approximate` and `share` are those of `Rows`, where a subscription has handed it out.
     `more` is for programs that read clients' pushes as well: a server cuts what is longer than its
     frames, the engine cuts no instant.
     """
@@ -382,8 +381,7 @@ class Subscription:
                 pushes = item.pushes(self.query, types, self.approximate)
                 out.extend(pushes if share is None else (replace(p, share=share) for p in pushes))
             elif item.data is not None:
-                about = self.approximate
-                out.append(replace(item, types=types, approximate=about, share=share))
+                out.append(replace(item, types=types, approximate=self.approximate, share=share))
             else:
                 out.append(item)
         return out
