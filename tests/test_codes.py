@@ -17,7 +17,7 @@ SHARED = {  # codes that several rooms raise, each for the same reason
     "dsms dsms_server": "DS543 DS670",
     "dsms dsms_server dsms_spark": "DS610 DS900",
     "dsms dsms_spark": "DS407 DS409 DS901 DS903 DS950 DS953 DS954 DS955 DS958",
-    "dsms_client dsms_server": "DS603 DS604 DS607 DS620",
+    "dsms_client dsms_server": "DS600 DS603 DS604 DS607 DS620",
     "dsms_client dsms_server dsms_spark": "DS640",
     "dsms_client dsms_spark": "DS531 DS602",
     "dsms_server dsms_spark": "DS651 DS652",
