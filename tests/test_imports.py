@@ -87,7 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.tabular": {"dsms.lists"},  # answers as tables
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted", SCALARS},
-    BAGS: set(),
+    BAGS: {"dsms.lists"},
     SCALARS: set(),
     "dsms.sql.types": {"dsms.instants"},
     "dsms.sql.signatures": {"dsms.sql.types"},

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.lists import from_edge
+
 
 def summed(
     columns: Sequence[pa.Array | pa.ChunkedArray], counts: np.ndarray
@@ -44,4 +46,7 @@ def _key(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
     if pa.types.is_temporal(column.type):
         return column.cast(pa.int64())
+    if pa.types.is_list(column.type):  # Arrow groups by none: by their texts
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return from_edge(whole)
     return column

@@ -317,6 +317,28 @@ def test_an_empty_answer_of_a_periodic_query_empties_the_view(serve):
         assert view.rows == []
 
 
+@pytest.mark.parametrize("conflate", [False, True])
+@pytest.mark.parametrize("form", ["rows", "arrow"])
+def test_a_view_counts_lists_by_what_they_have(serve, form: str, conflate: bool) -> None:
+    """Arrow groups by no lists, so the view ended with an error of Arrow's."""
+    running = serve(make_engine(Config()))
+    lists = [[1, None], [], None, [1, None], [float("nan")], [0.0], [-0.0], [float("nan")]]
+    with connect(port=running.port, data=form) as db:
+        db.execute(
+            "CREATE STREAM l (v LIST(FLOAT), t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
+            "CREATE QUERY n AS SELECT v, COUNT(*) AS n FROM l [RANGE 100 s] GROUP BY v"
+        )
+        reader = db.changes("n", conflate=conflate)
+        view = reader.view()
+        for n, value in enumerate(lists):
+            db.ingest("l", [[value, n * SECOND]])
+        db.heartbeat("l", 20 * SECOND)
+        wanted = sorted(db.query("SELECT * FROM n").rows, key=repr)
+        assert [n for _, n in wanted] == [2, 2, 2, 1, 1]
+        while sorted(view.rows, key=repr) != wanted:
+            reader.next(timeout=WAIT)
+
+
 @pytest.mark.parametrize("form", ["rows", "arrow", "auto"])
 def test_from_any_row_on_both_forms_say_the_same(serve, form):
     running = serve(make_engine(Config()))
