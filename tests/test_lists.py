@@ -209,6 +209,21 @@ def test_lists_group_join_and_are_told_apart() -> None:
     assert caught.value.code == "DS521"
 
 
+def test_null_is_a_list_for_every_function_of_lists() -> None:
+    engine = filled("v INT", [[1, 0], [2, 1]])
+    calls = ["LIST_CONTAINS(NULL, v)", "LIST_CONTAINS(NULL, NULL)", "NULL[v]", "CARDINALITY(NULL)"]
+    calls += [
+        "LIST_SUM(NULL)",
+        "LIST_MIN(NULL) + v",
+        "LIST_MAX(NULL)",
+        "ARRAY_TO_STRING(NULL, 'x')",
+    ]
+    (answer,) = engine.execute(f"SELECT {', '.join(calls)}, LENGTH(NULL) FROM s [RANGE 1 h]")
+    assert [set(column.to_pylist()) for column in answer.data.columns] == [{None}] * 9
+    (asked,) = engine.execute("SELECT LIST_CONTAINS(?, 2) AS there", [None])
+    assert asked.data.to_pylist() == [{"there": None}]
+
+
 def test_a_zero_and_a_nan_are_what_they_are_elsewhere() -> None:
     engine = Engine()
     nan = "CAST(['NaN'] AS LIST(FLOAT)) = CAST(['nan'] AS LIST(FLOAT)) AS b"

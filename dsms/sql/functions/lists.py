@@ -33,9 +33,12 @@ MOST_DIGITS = 38
 
 
 def _of_list(n: int, result: Callable[[Type, Types], Match | None]) -> Callable[..., Match | None]:
-    """A rule for n arguments of which the first is a list: `result` of its items' type and all."""
+    """A rule for n arguments of which the first is a list: `result` of its items' type and all.
+    NULL is a list, too, of items of no type, as [] is."""
 
     def match(args: Types) -> Match | None:
+        if len(args) == n and args[0] == NULL:
+            args = (list_of(NULL), *args[1:])
         if len(args) != n or args[0].kind is not Kind.LIST:
             return None
         return result(item_of(args[0]), args)
@@ -86,7 +89,12 @@ def _split(args: Types) -> Match | None:
     return None if cost is None else Match((STRING, STRING), list_of(STRING), cost)
 
 
-LENGTH = Overload("(LIST(T)) -> INT", _of_list(1, lambda item, args: Match(args, INT)))
+def _counted(args: Types) -> Match | None:
+    """Of a list; NULL is a text for LENGTH."""
+    return Match(args, INT) if len(args) == 1 and args[0].kind is Kind.LIST else None
+
+
+LENGTH = Overload("(LIST(T)) -> INT", _counted)
 _SAME = Overload("(LIST(T)) -> T", _of_list(1, lambda item, args: Match(args, item)))
 
 LISTS = (
@@ -98,7 +106,7 @@ LISTS = (
         nulls="never NULL",
     ),
     Function("cardinality", "Number of items, NULLs among them; LENGTH of a list is the same.",
-             (LENGTH,)),
+             (Overload("(LIST(T)) -> INT", _of_list(1, lambda item, args: Match(args, INT))),)),
     Function(
         "element_at",
         "l[i]: the i-th item; NULL where there is none (i < 1, or beyond the end).",
