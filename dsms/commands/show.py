@@ -290,7 +290,7 @@ def _note(found: StreamDef | TableDef | QueryDef, i: int) -> str | None:
     if isinstance(found, StreamDef) and i in dict(found.computed):
         notes.append("computed")
     if isinstance(found, StreamDef) and i == found.weight:
-        notes.append("computed: how many rows that came it stands for")
+        notes.append("computed, how many rows that came it stands for")
     if isinstance(found, StreamDef) and found.key and i in (*found.key, found.operation):
         notes.append("key" if i in found.key else "what a row does: U or D")
     if found.schema[i].default is not None:

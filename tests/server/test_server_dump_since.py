@@ -142,3 +142,16 @@ def test_rows_further_apart_than_max_future_are_there_again(
     assert text.count("COPY") == text.count("HEARTBEAT") == 3
     questions = ("SELECT * FROM s [RANGE UNBOUNDED]", "SHOW STREAMS")
     assert asked(after, *questions) == asked(before, *questions)
+
+
+def test_rows_of_a_stream_that_sheds_come_back(serve: Any, tmp_path: Path) -> None:
+    """Without their weights, and the dump says so."""
+    before = serve(Engine())
+    with connect(port=before.port) as db:
+        db.execute(
+            "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h WITH (shed = random)"
+        )
+        db.ingest("s", [[1, 0], [2, S]])
+    after, text = restored(serve, before, tmp_path / "copy")
+    assert "of rows that were left out it knows no more" in text
+    assert asked(after, "SELECT k, shed_weight FROM s")[0][0] == [(1, 1.0), (2, 1.0)]

@@ -101,6 +101,8 @@ def _rows(
         yield f"-- stream {name}: {stream['waiting']} rows wait behind its clock"
     if stream["key"] is not None:
         yield f"-- stream {name}: what it held before, of which UNTIL ... AGO tells, does not come"
+    if stream["shed"] is not None:
+        yield f"-- stream {name}: of rows that were left out it knows no more, each stands for one"
     last = since - 1 if since is not None and stream["key"] is None else None
     files = Files(folder, f"stream{number}", last, most)
     write(client, files, stream)
