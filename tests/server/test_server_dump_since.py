@@ -152,6 +152,7 @@ def test_rows_of_a_stream_that_sheds_come_back(serve: Any, tmp_path: Path) -> No
             "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h WITH (shed = random)"
         )
         db.ingest("s", [[1, 0], [2, S]])
+        db.heartbeat("s", S)
     after, text = restored(serve, before, tmp_path / "copy")
     assert "of rows that were left out it knows no more" in text
     assert asked(after, "SELECT k, shed_weight FROM s")[0][0] == [(1, 1.0), (2, 1.0)]
