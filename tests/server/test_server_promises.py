@@ -84,11 +84,16 @@ def test_clients_promise_at_once(serve):
         )
 
 
+def pings(running) -> float:
+    """Pings so far, as a scrape shows them."""
+    running.on_loop(running.server.metrics.text)
+    return running.server.metrics.requests.labels("ping")._value.get()
+
+
 def test_clients_keep_their_promise(serve):
     running = serve(ping_seconds=0.01)
     with connect(port=running.port):
-        pings = running.server.metrics.requests.labels("ping")._value
-        wait_until(lambda: pings.get() > 2)
+        wait_until(lambda: pings(running) > 2)
         assert running.on_loop(lambda: [s._pulse is not None for s in running.server.sessions]) == [
             True
         ]
