@@ -17,7 +17,9 @@ from tests.users import SECOND, declared, rows, told
 
 @pytest.fixture
 def engine() -> Engine:
-    return declared()
+    engine = declared()
+    engine.execute("CREATE STREAM fresh (v INT, t TIMESTAMP) TIMESTAMP BY t WITH (shed = none)")
+    return engine
 
 
 # statement, and the grants to alice without one of which it is refused
@@ -42,6 +44,8 @@ MATRIX = [
     ("CREATE QUERY n AS SELECT * FROM s [RANGE 1 MIN]", ["CREATE ON ALL", "SELECT ON s"]),
     ("DROP QUERY q", ["ADMIN ON q"]),
     ("ALTER STREAM s SET CLOCK TO TIMESTAMP '2030-01-01'", ["ADMIN ON s"]),
+    ("ALTER STREAM fresh SET SINCE TO TIMESTAMP '2026-01-01'", ["ADMIN ON fresh"]),
+    ("ALTER STREAM fresh SET (shed = none)", ["ADMIN ON fresh"]),
     ("ALTER STREAM s REOPEN", ["ADMIN ON s"]),
     ("ALTER STREAM s ADD COLUMN z INT", ["ADMIN ON s"]),
     ("ALTER STREAM s RENAME TO z", ["ADMIN ON s"]),

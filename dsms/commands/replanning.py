@@ -70,14 +70,15 @@ def why_never(runtime: Runtime, query: Registered) -> str | None:
 class Replanner:
     """Looks at all queries.  Nothing here is stored.
 
-    watched  by query (`id`, since names change), with what is watched of it
+    watched  by query (`id`, since names change), with what is watched of it: the query itself, or
+             where nothing is the number under which it was registered, so that it may go
     active   those of them of which something is
     known    what was registered, and how parts were shared, when that was last found out
     made     how many plans it has changed
     """
 
     store: Store
-    watched: dict[int, tuple[Registered, list[Watch]]] = field(default_factory=dict)
+    watched: dict[int, tuple[Registered | int, list[Watch]]] = field(default_factory=dict)
     active: list[tuple[Registered, list[Watch]]] = field(default_factory=list)
     known: tuple[object, ...] = ()
     made: int = 0
@@ -99,18 +100,21 @@ class Replanner:
 
     def _find(self, runtime: Runtime) -> None:
         """Which queries there are."""
-        before, self.watched = self.watched, {}
+        before, self.watched, self.active = self.watched, {}, []
         led = set[tuple[int, Path]]()
-        for query in runtime.queries.values():
+        for key, query in runtime.queries.items():
             if query.beginning or is_hidden(query.home):
                 self.known = ()  # look again
                 continue
-            _, watches = before.get(id(query), (query, None))
-            watches = _watches(query) if watches is None else watches
+            number = runtime.dispatch.numbers[key]
+            of, watches = before.get(id(query), (None, list[Watch]()))
+            if of is not query and (not isinstance(of, int) or of != number):
+                watches = _watches(query)
             for watch in watches:
                 watch.follow(led)
-            self.watched[id(query)] = query, watches
-        self.active = [found for found in self.watched.values() if found[1]]
+            self.watched[id(query)] = query if watches else number, watches
+            if watches:
+                self.active.append((query, watches))
 
     def _looked(self, runtime: Runtime, query: Registered, watch: Watch) -> bool:
         """Look, and change the plan if it is time for that; whether it was changed."""
