@@ -80,7 +80,9 @@ def _rows(options: Options, name: str, batch: int, form: str = "arrow") -> int:
     if batch <= 100:
         return few if batch == 100 else few // 10
     most = 4_000_000 if form == "arrow" and name != "W2c" else 1_000_000
-    return options.pick(most if batch > 1_000 else most // 4, 400_000, 3_000)
+    if form == "rows":  # each is an object for each of its values, at both ends
+        most = 200_000 if name == "W2c" else 400_000
+    return options.pick(most if batch > 1_000 else most // 4, min(most, 400_000), 3_000)
 
 
 _data = lru_cache(maxsize=None)(w.make)
@@ -140,11 +142,17 @@ def in_process(name: str, batch: int, data: w.Data, read: bool) -> tuple[float, 
 # -- over TCP --------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=None)
+def _results(name: str, rows: int) -> int:
+    """How many result rows there will be."""
+    return in_process(name, 100_000, _data(rows), False)[1]
+
+
 def over_tcp(
     server: tcp.Server, form: str, name: str, batch: int, data: w.Data, read: bool
 ) -> tuple[float, int]:
     """Seconds until the last row is answered and read, and how many result rows there were."""
-    count = in_process(name, 100_000, data, False)[1]
+    count = _results(name, data.rows)
     with server.wire() as wire, tempfile.TemporaryDirectory() as folder:
         wire.ask("execute", sql=f"CREATE STREAM s {COLUMNS}; CREATE QUERY q AS {STATEMENTS[name]}")
         path = Path(folder) / "read.arrow"
