@@ -11,7 +11,8 @@ VENV    ?= .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS   ?= tests
-JOBS    ?= $(if $(findstring .py,$(TESTS)),0,2)
+# One more than a small machine has cores: a test often waits for a server or a worker, and another goes on meanwhile.
+JOBS    ?= $(if $(findstring .py,$(TESTS)),0,3)
 # Servers, shells and workers of tests are processes of their own: with bytecode each begins half a second earlier.
 PYTEST  := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 

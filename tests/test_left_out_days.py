@@ -120,6 +120,7 @@ def test_a_row_leaves_before_the_first_boundary_that_has_not_got_it(zone: str, d
 MONTH_ENDS = ("2021-02-27", "2021-03-27", "2024-02-27", "2024-02-29", "2021-05-29", "2021-09-30")
 
 
+@thinned()
 @pytest.mark.parametrize("day", sampled(MONTH_ENDS, 2))
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Asia/Manila"])
 @pytest.mark.parametrize("every", [HOUR, 6 * HOUR, 12 * HOUR])

@@ -22,7 +22,7 @@ from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from dsms.synopses.collective import CollectiveIndex
-from tests.effort import examples
+from tests.effort import effort, examples
 from tests.oracle.facts import Row
 from tests.oracle.oracle import Oracle
 from tests.oracle.values import canons
@@ -81,7 +81,7 @@ def register(engine: Engine, name: str, sql: str, way: str) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60) if effort() else 1, deadline=None)
 def test_any_values_give_the_answer_of_these_constants(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:

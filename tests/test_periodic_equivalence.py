@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.plan.paths import from_past
 from dsms.sql.binder.options import OPTIONS
-from tests.effort import examples
+from tests.effort import effort, examples
 from tests.generate.periodic import (
     beside_stories,
     calendar_stories,
@@ -163,7 +163,7 @@ def test_late_rows_and_boundaries(story: Story, seed: int) -> None:
     check(story, [way for way in ways(seed) if way.cut == "rows"])
 
 
-@settings(max_examples=examples(5))
+@settings(max_examples=examples(5) if effort() else 1)
 @given(long_periodic_stories(), SEEDS)
 def test_long_inputs(story: Story, seed: int) -> None:
     check(story, ways(seed))

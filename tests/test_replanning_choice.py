@@ -14,6 +14,7 @@ from dsms.errors import DsmsError
 from dsms.plan.rejoin import places, shape_of
 from dsms.running.query import RunningQuery
 from dsms.running.watching import Watch
+from tests.effort import sampled
 
 SECOND = 1_000_000
 DDL = ";".join(f"CREATE STREAM {s} (k INT, x INT, t TIMESTAMP) TIMESTAMP BY t" for s in "abc")
@@ -117,7 +118,7 @@ def test_what_is_told_of_it() -> None:
     assert line["plan"].startswith("its joins cost ")
 
 
-@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("checkpoint", sampled([True, False], 2))
 def test_after_a_kill_the_plan_is_the_one_that_it_was(tmp_path: Path, checkpoint: bool) -> None:
     engine, whole = made(folder=str(tmp_path / "live")), made()
     for one in (engine, whole):

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -142,7 +142,7 @@ def in_process(name: str, batch: int, data: w.Data, read: bool) -> tuple[float, 
 # -- over TCP --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
 def _results(name: str, rows: int) -> int:
     """How many result rows there will be."""
     return in_process(name, 100_000, _data(rows), False)[1]
