@@ -7,16 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 
+from dsms.errors import UsageError
 from dsms.sql.types import Field, Schema
 
 
 def filled(column: Field, rows: int) -> pa.Array:
-    """The column of so many rows."""
+    """The column of so many rows.  Raises DS703 for a DEFAULT that an earlier version took, and
+    that is too large or has too many digits."""
     value = column.default.value if column.default is not None else None
     kind = column.type.arrow
     if value is None:
         return pa.nulls(rows, kind)
-    return pa.repeat(pa.scalar(value, kind), rows)
+    try:
+        one = pa.scalar(value, kind)
+    except pa.ArrowInvalid:
+        message = f"the DEFAULT of {column.name}, {value}, is no {column.type}"
+        raise UsageError("DS703", message, hint=f"send {column.name}, too") from None
+    return pa.repeat(one, rows)
 
 
 def needed(column: Field) -> bool:

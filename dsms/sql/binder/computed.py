@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 from dsms.sql import ast
@@ -15,7 +15,7 @@ from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
-from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema
+from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema, Type
 
 Computed = tuple[tuple[int, Expr], ...]
 
@@ -76,6 +76,9 @@ def default_of(expr: ast.Expr, column: Field, catalog: Catalog) -> object:
     found = assigned(bind(env, expr), replace(column, nullable=True), expr)
     try:
         return _constant(found)
+    except OverflowError:
+        what = f"the DEFAULT of {column.name} is too large for {column.type}"
+        raise error("DS235", what, expr, "write one that fits, or a larger type") from None
     except ValueError:
         what = f"the DEFAULT of {column.name} is no constant"
         raise error("DS235", what, expr, "write a literal") from None
@@ -91,5 +94,18 @@ def _constant(expr: Expr) -> Any:
             value = _constant(operand)
             if value is None or target.kind is Kind.INT:
                 return value
-            return float(value) if target.kind is Kind.FLOAT else Decimal(value)
+            return float(value) if target.kind is Kind.FLOAT else _decimal(value, target)
     raise ValueError
+
+
+def _decimal(value: float | Decimal, to: Type) -> Decimal:
+    """Rounded as CAST does.  Raises OverflowError."""
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if exact and exact.adjusted() >= to.precision:
+        raise OverflowError
+    with localcontext() as context:
+        context.prec = 400  # digits of the longest FLOAT and a DECIMAL
+        found = exact.quantize(Decimal(1).scaleb(-to.scale), ROUND_HALF_UP)
+    if found and found.adjusted() >= to.precision - to.scale:
+        raise OverflowError
+    return found

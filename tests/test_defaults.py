@@ -1,0 +1,51 @@
+"""DEFAULT of a DECIMAL: rounded as CAST rounds, and refused where it does not fit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from dsms.engine import Engine
+from dsms.errors import DsmsError, QueryError
+from dsms.intake.defaults import filled
+from dsms.sql.types import Default, Field, decimal
+
+STREAM = "CREATE STREAM s (v INT, x {} DEFAULT {}, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
+
+
+@pytest.mark.parametrize(
+    ("written", "stands"),
+    [
+        ("23.455", "23.46"),
+        ("DECIMAL '-23.455'", "-23.46"),
+        ("23.445", "23.45"),
+        ("99.994", "99.99"),
+        ("5", "5.00"),
+        ("1e-300", "0.00"),
+        ("-0.0", "0.00"),
+    ],
+)
+def test_it_is_rounded_as_cast_rounds(written: str, stands: str) -> None:
+    engine = Engine()
+    engine.execute(STREAM.format("DECIMAL(4, 2)", written))
+    engine.ingest("s", {"v": [1], "t": [1]})
+    engine.heartbeat("s", 2)
+    (found,) = engine.execute(f"SELECT x, CAST({written} AS DECIMAL(4, 2)) AS c FROM s")
+    assert found.data.to_pylist() == [{"x": Decimal(stands), "c": Decimal(stands)}]
+
+
+@pytest.mark.parametrize("written", ["100", "99.995", "-1e30", "1e300", "DECIMAL '123.4'"])
+def test_it_is_refused_where_it_does_not_fit(written: str) -> None:
+    engine = Engine()
+    with pytest.raises(QueryError, match="DS235"):
+        engine.execute(STREAM.format("DECIMAL(4, 2)", written))
+    engine.execute(STREAM.format("DECIMAL(4, 2)", "1"))
+    with pytest.raises(QueryError, match="DS235"):
+        engine.execute(f"ALTER STREAM s ADD COLUMN y DECIMAL(4, 2) DEFAULT {written}")
+
+
+def test_one_that_an_earlier_version_took_is_told_when_it_is_needed() -> None:
+    column = Field("x", decimal(4, 2), default=Default(Decimal("123.4")))
+    with pytest.raises(DsmsError, match="DS703"):
+        filled(column, 3)
