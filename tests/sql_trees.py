@@ -118,6 +118,13 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(ast.RowExpr, _some(inner, 2)),
         _calls(inner),
         st.builds(ast.InQuery, inner, st.deferred(lambda: bare_queries), _bool),
+        st.builds(
+            ast.Quantified,
+            st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+            inner,
+            _bool,
+            st.deferred(lambda: bare_queries),
+        ),
         st.builds(ast.Exists, st.deferred(lambda: queries)),
         st.builds(ast.ScalarQuery, st.deferred(lambda: bare_queries)),
     )
@@ -169,6 +176,7 @@ def _joins(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.builds(ast.Join, kinds, inner, inner, _leaves),
         st.builds(ast.Join, kinds, inner, inner, st.none(), _some(idents)),
+        st.builds(ast.Join, kinds, inner, inner, natural=st.just(True)),
         st.builds(ast.Join, st.just(ast.JoinKind.CROSS), inner, inner),
     )
 

@@ -100,7 +100,7 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s#length(5)", "DS104", 16, "FROM s [ROWS 5]"),
         ("SELECT a FROM s.win:time(10 sec)", "DS101", 16, "windows stand in brackets"),
         ("SELECT a FROM s [RANGE 5 s] UNIDIRECTIONAL", "DS110", 29, "takes [NOW]"),
-        ("SELECT a FROM s WHERE a > ALL (SELECT b FROM r)", "DS110", 27, "write NOT EXISTS"),
+        ("SELECT a FROM s WHERE a LIKE ALL (SELECT b FROM r)", "DS101", 30, "ALL can't stand here"),
         ("CREATE STREAM s (a INT) ARCHIVE UPDATE EVERY x", "DS101", 46, "expected a duration"),
         ("SELECT {a}", "DS104", 8, "windows stand in [ ]"),
     ],

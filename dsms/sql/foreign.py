@@ -111,6 +111,8 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return 1, before[-1], hint
     if not before:
         return _found(word, "statement")
+    if (earlier, last) == ("WITH", "RECURSIVE"):
+        return 1, before[-1], instead("CONNECT", "behind") or ""
     begun = before[0].upper()
     if begun in ("CREATE", "DROP") and len(before) == 1:
         return _found(word, *(("drop", "create") if begun == "DROP" else ("create",)))

@@ -95,6 +95,9 @@ class Expressions:
                 return IS, self._is(expr)
             case ast.Comparison(op, left, right):
                 return COMPARE, f"{self.text(left, PREDICATE)} {op} {self.text(right, PREDICATE)}"
+            case ast.Quantified(op, operand, every, query):
+                word = "ALL" if every else "ANY"
+                return COMPARE, f"{self.text(operand, PREDICATE)} {op} {word} ({self.query(query)})"
             case ast.Between() | ast.Like() | ast.InList() | ast.InQuery():
                 return PREDICATE, self._predicate(expr)
             case ast.Binary(op, left, right):

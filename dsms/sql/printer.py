@@ -219,7 +219,8 @@ def _sample(sample: ast.Sample | None) -> str:
 
 def _join(join: ast.Join) -> str:
     right = f"({_join(join.right)})" if isinstance(join.right, ast.Join) else _from_item(join.right)
-    kind = "" if join.kind is ast.JoinKind.INNER else f"{join.kind} "
+    kind = "NATURAL " if join.natural else ""
+    kind += "" if join.kind is ast.JoinKind.INNER else f"{join.kind} "
     condition = f" ON {_expressions.text(join.on)}" if join.on is not None else ""
     condition += f" USING ({names(join.using)})" if join.using else ""
     return f"{_from_item(join.left)} {kind}JOIN {right}{condition}"

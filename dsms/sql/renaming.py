@@ -210,7 +210,7 @@ def spelled_out(
 def _items(
     node: ast.Select, relation: str, columns: Sequence[str], old: str, new: ast.Ident
 ) -> Iterator[ast.SelectItem | ast.StarItem]:
-    here = list(_relations(node.from_))
+    here = list(_shown(node.from_))
     meant = [_called(ref) for ref in here if _is(ref, relation)]
     for item in node.items:
         match item:
@@ -231,10 +231,23 @@ def _items(
 
 def _relations(items: Sequence[ast.FromItem]) -> Iterator[ast.FromItem]:
     for item in items:
-        if isinstance(item, ast.Join):
-            yield from _relations((item.left, item.right))
-        else:
-            yield item
+        match item:
+            case ast.Join():
+                yield from _relations((item.left, item.right))
+            case _:
+                yield item
+
+
+def _shown(items: Sequence[ast.FromItem]) -> Iterator[ast.FromItem]:
+    """Those whose columns `*` shows."""
+    for item in items:
+        match item:
+            case ast.Join(kind=ast.JoinKind.SEMI | ast.JoinKind.ANTI):
+                yield from _shown((item.left,))
+            case ast.Join():
+                yield from _shown((item.left, item.right))
+            case _:
+                yield item
 
 
 def _is(ref: ast.FromItem, relation: str) -> bool:

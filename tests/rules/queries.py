@@ -40,6 +40,18 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "AND",
     ),
     (
+        "DS320",
+        "SELECT * FROM trades WHERE px > 1 OR px ^> ALL (SELECT bid FROM quotes)",
+        "ALL (SELECT ...) inside of an OR",
+        "UNION",
+    ),
+    (
+        "DS339",
+        "SELECT * FROM (SELECT px FROM trades) a NATURAL JOIN ^(SELECT bid FROM quotes) b",
+        "share none",
+        "JOIN ... ON",
+    ),
+    (
         "DS321",
         "SELECT * FROM trades WHERE px > ^(SELECT MAX(bid) FROM quotes)",
         "can't stand for a value",

@@ -63,7 +63,9 @@ class Grouping:
             return self._aggregate(env, node)
         if has_aggregate(node) or isinstance(node, ast.WstreamArg):
             return None
-        if isinstance(node, ast.RowExpr | ast.InQuery | ast.Exists | ast.ScalarQuery):
+        if isinstance(
+            node, ast.RowExpr | ast.InQuery | ast.Quantified | ast.Exists | ast.ScalarQuery
+        ):
             return None
         bound = bind(env.plain(), node)
         if bound in self.keys:

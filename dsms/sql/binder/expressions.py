@@ -11,6 +11,7 @@ from dsms.sql import ast, functions
 from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
+from dsms.sql.binder.no_value import no_value
 from dsms.sql.binder.open_values import open_value
 from dsms.sql.binder.python import python_call
 from dsms.sql.binder.scope import Scope, find
@@ -83,8 +84,15 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
             return _explicit_cast(bind(env, operand), node)
         case ast.FuncCall():
             return _function(env, node)
-        case ast.InQuery() | ast.Exists() | ast.ScalarQuery() | ast.RowExpr() | ast.WstreamArg():
-            raise _misplaced(env, node)
+        case (
+            ast.InQuery()
+            | ast.Quantified()
+            | ast.Exists()
+            | ast.ScalarQuery()
+            | ast.RowExpr()
+            | ast.WstreamArg()
+        ):
+            raise no_value(env.place, node)
         case _:
             return literal(node)
 
@@ -160,13 +168,15 @@ def _logic(env: Env, node: ast.Expr) -> Expr:
         case ast.Or(operands=operands):
             return _chain("or", [condition(bind(env, o), o, "OR") for o in operands])
         case ast.Not(operand=operand):
-            return _not(condition(bind(env, operand), operand, "NOT"))
+            return negation(condition(bind(env, operand), operand, "NOT"))
         case ast.IsNull(operand=operand, negated=negated):
             return call("is_not_null" if negated else "is_null", [bind(env, operand)], node)
         case ast.IsBool(operand=operand, value=value, negated=negated):
             tested = condition(bind(env, operand), operand, "IS TRUE")
-            found = call("coalesce", [tested if value else _not(tested), Lit(False, BOOL)], node)
-            return _not(found) if negated else found
+            found = call(
+                "coalesce", [tested if value else negation(tested), Lit(False, BOOL)], node
+            )
+            return negation(found) if negated else found
     raise AssertionError(node)
 
 
@@ -176,7 +186,8 @@ def _chain(fn: str, parts: Sequence[Expr]) -> Expr:
     return Call(fn, tuple(flat), BOOL)
 
 
-def _not(expr: Expr) -> Expr:
+def negation(expr: Expr) -> Expr:
+    """NOT."""
     return Call("not", (expr,), BOOL)
 
 
@@ -192,7 +203,7 @@ def _predicate(env: Env, node: ast.Expr) -> Expr:
             found = call("like", [bind(env, operand), bind(env, pattern)], node, params)
         case _:
             raise AssertionError(node)
-    return _not(found) if node.negated else found
+    return negation(found) if node.negated else found
 
 
 def _escape(node: ast.Expr) -> str:
@@ -342,52 +353,3 @@ def _stray_aggregate(env: Env, node: ast.FuncCall) -> Exception:
         return error("DS302", f"aggregate {name} stands inside of an aggregate", node, hint)
     hint = "filter groups with HAVING" if env.place == "WHERE" else "compute it in a subquery first"
     return error("DS301", f"aggregate {name} can't stand in {env.place}", node, hint)
-
-
-_CHANGES = ("UPDATE", "DELETE")
-_ASK_FIRST = (
-    "a change of a table sees its own rows alone: ask with a SELECT first, and write what it "
-    "answers, as in WHERE k IN (1, 2)"
-)
-
-
-def _misplaced(env: Env, node: ast.Expr) -> Exception:
-    match node:
-        case ast.ScalarQuery():
-            hint = (
-                _ASK_FIRST
-                if env.place in _CHANGES
-                else (
-                    "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT "
-                    "MAX(a) AS m FROM s) x"
-                )
-            )
-            return error("DS321", "a subquery can't stand for a value", node, hint)
-        case ast.RowExpr():
-            return error(
-                "DS217",
-                "a row of values can only stand on the left of IN",
-                node,
-                "write its items apart",
-            )
-        case ast.WstreamArg():
-            hint = "write SUM(Wstream(SUM(a))[ROWS 10]) in the select list"
-            return error(
-                "DS327",
-                "Wstream can only stand directly in an aggregate of the select list",
-                node,
-                hint,
-            )
-    what = "EXISTS" if isinstance(node, ast.Exists) else "IN (SELECT ...)"
-    if env.place in _CHANGES:
-        return error("DS320", f"{what} can't be asked in {env.place}", node, _ASK_FIRST)
-    if env.place == "WHERE":
-        hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
-        message = (
-            f"{what} inside of an OR, a NOT of several conditions, a CASE or a function "
-            "can't be evaluated"
-        )
-    else:
-        hint = "move it to WHERE as a condition joined by AND"
-        message = f"{what} can only stand in WHERE, not in {env.place}"
-    return error("DS320", message, node, hint)

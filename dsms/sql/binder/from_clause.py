@@ -9,14 +9,14 @@ from dsms.sql import ast
 from dsms.sql.binder import ageing, archives, windows
 from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
-from dsms.sql.binder.calls import call
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
-from dsms.sql.binder.joins import Group, Leaf, Outer, is_table
+from dsms.sql.binder.groups import Group, Leaf, Outer, Semi, is_table
 from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.samples import sampled
-from dsms.sql.binder.scope import Scope, VisibleColumn, relation_scope
+from dsms.sql.binder.scope import Scope, relation_scope
+from dsms.sql.binder.using import common, using
 from dsms.sql.binder.views import restricted
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
 from dsms.sql.codes import error, suggest
@@ -292,8 +292,10 @@ class _FromBinder:
         right, right_names = self.item(join.right)
         scope = _together(left_names, right_names, join.right)
         on: list[Expr] = []
+        if join.natural:
+            join = replace(join, using=common(join, left_names, right_names))
         if join.using:
-            scope, on = _using(join, left_names, right_names)
+            scope, on = using(join, left_names, right_names)
         elif join.on is not None:
             env = Env(
                 self.ctx,
@@ -303,6 +305,11 @@ class _FromBinder:
             on = conjuncts(bind_condition(env, join.on))
         if join.kind in (ast.JoinKind.INNER, ast.JoinKind.CROSS):
             return Group(left.items + right.items, left.conjuncts + right.conjuncts + on), scope
+        if join.kind in (ast.JoinKind.SEMI, ast.JoinKind.ANTI):
+            anti = join.kind is ast.JoinKind.ANTI
+            if anti:
+                self.block.negations.append(join)
+            return Group([Semi(anti, left, right, on, join)]), left_names
         if join.kind is ast.JoinKind.FULL or not is_table(
             right if join.kind is ast.JoinKind.LEFT else left
         ):
@@ -340,25 +347,6 @@ def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
     return left.joined(right)
 
 
-def _using(join: ast.Join, left: Scope, right: Scope) -> tuple[Scope, list[Expr]]:
-    """JOIN USING: the columns once, first, then the others of both sides; and the equalities."""
-    merged: list[VisibleColumn] = []
-    on: list[Expr] = []
-    hidden: set[int] = set()
-    for name in join.using:
-        a, b = _one(left, name), _one(right, name)
-        hidden |= {id(a), id(b)}
-        on.append(call("eq", [a.expr, b.expr], name))
-        merged.append(VisibleColumn(a.name, _merged(join.kind, a.expr, b.expr, name)))
-    rest = [
-        VisibleColumn(c.name, c.expr, c.aliases, c.hidden or id(c) in hidden)
-        for c in left.columns + right.columns
-    ]
-    relations, declared = left.relations + right.relations, left.declared + right.declared
-    stamps = left.stamps + right.stamps
-    return Scope((*merged, *rest), relations, declared, beyond=left.beyond, stamps=stamps), on
-
-
 def _under(alias: str, schema: Schema) -> Schema:
     return tuple(Field(f.name, f.type, alias, f.nullable) for f in schema)
 
@@ -367,26 +355,3 @@ def _stamp(stream: StreamDef, alias: str) -> tuple[str, str | None, str | None]:
     """See `Scope.stamps`."""
     column = None if stream.timestamp is None else stream.schema[stream.timestamp].name
     return alias, column, stream.unit
-
-
-def _one(scope: Scope, name: ast.Ident) -> VisibleColumn:
-    found = scope.matching(ast.ColumnRef(name, pos=name.pos))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise error(
-            "DS202",
-            f"column `{name.text}` is ambiguous on one side of the join",
-            name,
-            "use ON with aliases",
-        )
-    hint = suggest(name.text, [c.name for c in scope.visible()], "columns of this side")
-    raise error(
-        "DS201", f"USING names `{name.text}`, which one side of the join does not have", name, hint
-    )
-
-
-def _merged(kind: ast.JoinKind, left: Expr, right: Expr, name: ast.Ident) -> Expr:
-    if kind is ast.JoinKind.RIGHT:
-        return right
-    return call("coalesce", [left, right], name) if kind is ast.JoinKind.FULL else left

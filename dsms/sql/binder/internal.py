@@ -60,7 +60,7 @@ def _check(block: Block, first: BlockInput, select: ast.Select) -> None:
         at = block.negations[0]
         what = (
             "an outer join takes its padded rows back"
-            if isinstance(at, ast.Join)
+            if isinstance(at, ast.Join) and at.kind is not ast.JoinKind.ANTI
             else "negation takes results back"
         )
         message = f"{says} results, which then stay: {what} when a match comes, and could not"

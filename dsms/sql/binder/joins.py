@@ -1,72 +1,36 @@
 """Joins: from the items of FROM to a left-deep tree in the order written.
 
 Binding a FROM clause goes in three steps.  `from_clause` numbers the columns of all leaves in FROM
-order ("virtual" positions) and makes a `Group` of inner-joined items, in which an outer join is one
-item with groups of its own.  WHERE is then bound over the virtual positions.  `build` lets every
-conjunct sink to the lowest inner join that sees all its columns, makes the nodes, and says where
-each virtual column ended up: a non-retroactive table that stands before the first stream is joined
-after it (⋈NRR reads the table as of each stream row), so the order may differ.
+order ("virtual" positions) and makes a `Group` of them.  WHERE is then bound over the virtual
+positions.  `build` lets every conjunct sink to the lowest inner join that sees all its columns,
+makes the nodes, and says where each virtual column ended up: a non-retroactive table that stands
+before the first stream is joined after it (⋈NRR reads the table as of each stream row), so the
+order may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from dsms.errors import QueryError
-from dsms.sql import ast
-from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Context
+from dsms.sql.binder.groups import (
+    Group,
+    Item,
+    Leaf,
+    Outer,
+    Semi,
+    is_table,
+    leaves,
+    no_stream,
+    padded,
+    split,
+)
 from dsms.sql.binder.properties import reads_stream
+from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
-from dsms.sql.expr import Call, Col, Expr, columns, conjunction, rewrite
-from dsms.sql.functions import common_type
+from dsms.sql.expr import Col, Expr, columns, conjunction, rewrite
 from dsms.sql.logical import Join, JoinNRR, Node, Select, TableScan
-from dsms.sql.types import BOOL, Schema
-
-
-@dataclass(slots=True)
-class Leaf:
-    """One FROM item that is not a join.  `virtual`: the positions of its columns.  `table`:
-    non-retroactive."""
-
-    node: Node
-    virtual: tuple[int, ...]
-    at: ast.Node
-    table: bool = False
-
-
-@dataclass(slots=True)
-class Outer:
-    """An outer join: `on` are the conjuncts of its ON, which stay with it."""
-
-    kind: str
-    left: Group
-    right: Group
-    on: list[Expr]
-    at: ast.Node
-
-    @property
-    def virtual(self) -> tuple[int, ...]:
-        return self.left.virtual + self.right.virtual
-
-
-@dataclass(slots=True)
-class Group:
-    """Items joined by commas and inner joins; `conjuncts` come from the ONs of the latter."""
-
-    items: list[Leaf | Outer] = field(default_factory=list)
-    conjuncts: list[Expr] = field(default_factory=list)
-
-    @property
-    def virtual(self) -> tuple[int, ...]:
-        return tuple(v for item in self.items for v in item.virtual)
-
-
-def is_table(group: Group) -> bool:
-    """Is the group nothing but a non-retroactive table?"""
-    return len(group.items) == 1 and isinstance(group.items[0], Leaf) and group.items[0].table
-
 
 # ---------------------------------------------------------------- tables and streams
 
@@ -74,32 +38,31 @@ def is_table(group: Group) -> bool:
 def settle_tables(ctx: Context, group: Group) -> None:
     """Without a stream a one-time query reads non-retroactive tables as they stand; a persistent
     one can't (DS324)."""
-    leaves = list(_leaves(group))
-    if any(reads_stream(leaf.node) for leaf in leaves):
+    found = leaves(group)
+    for semi in _semis(group):
+        if not (is_table(semi.right) and _reads_stream(semi.left)):
+            settle_tables(ctx, semi.right)
+    if any(reads_stream(leaf.node) for leaf in found):
         return
-    for leaf in leaves:
+    for leaf in found:
         if leaf.table and ctx.persistent:
             raise no_stream(leaf)
         leaf.table = False
 
 
-def no_stream(leaf: Leaf) -> QueryError:
-    """DS324: a non-retroactive table with no stream to join."""
-    assert isinstance(leaf.node, TableScan)
-    name = leaf.node.table.name
-    message = (
-        f"{name} is non-retroactive: it is read as of each stream row, and here is no "
-        "stream to join it with"
-    )
-    hint = f"join a stream with {name} directly, or declare {name} without NON RETROACTIVE"
-    return error("DS324", message, leaf.at, hint)
-
-
-def _leaves(group: Group) -> list[Leaf]:
-    out: list[Leaf] = []
+def _semis(group: Group) -> Iterator[Semi]:
+    """All but those in the right side of another."""
     for item in group.items:
-        out += [item] if isinstance(item, Leaf) else _leaves(item.left) + _leaves(item.right)
-    return out
+        if isinstance(item, Outer):
+            yield from _semis(item.right)
+        if isinstance(item, Semi):
+            yield item
+        if not isinstance(item, Leaf):
+            yield from _semis(item.left)
+
+
+def _reads_stream(group: Group) -> bool:
+    return any(reads_stream(leaf.node) for leaf in leaves(group))
 
 
 # ---------------------------------------------------------------- leaves to joins
@@ -131,17 +94,17 @@ def build(group: Group, where: Sequence[Expr]) -> tuple[Built, list[Expr]]:
 def _spans(group: Group, used: set[int]) -> bool:
     """Does a conjunct over these columns join anything of the group (rather than filter one
     leaf)?"""
-    return bool(used) and not any(used <= set(leaf.virtual) for leaf in _leaves(group))
+    return bool(used) and not any(used <= set(leaf.virtual) for leaf in leaves(group))
 
 
 def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[Expr]]:
-    """Conjuncts that lie within the preserved side of an outer join go down there, by item; the
-    rest stays."""
+    """Conjuncts that lie within the preserved side of an outer or semi join go down there, by item;
+    the rest stays."""
     sunk: dict[int, list[Expr]] = {}
     rest: list[Expr] = []
     for conjunct in pool:
         for i, item in enumerate(group.items):
-            if isinstance(item, Outer) and columns(conjunct) <= _preserved(item):
+            if not isinstance(item, Leaf) and columns(conjunct) <= _preserved(item):
                 sunk.setdefault(i, []).append(conjunct)
                 break
         else:
@@ -149,9 +112,11 @@ def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[E
     return sunk, rest
 
 
-def _preserved(outer: Outer) -> set[int]:
-    sides = {"left": outer.left, "right": outer.right}
-    return set(sides[outer.kind].virtual) if outer.kind in sides else set()
+def _preserved(item: Outer | Semi) -> set[int]:
+    if isinstance(item, Semi):
+        return set(item.virtual)
+    sides = {"left": item.left, "right": item.right}
+    return set(sides[item.kind].virtual) if item.kind in sides else set()
 
 
 def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) -> Built:
@@ -163,11 +128,7 @@ def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) ->
         if isinstance(item, Leaf) and item.table and (acc is None or not reads_stream(acc.node)):
             waiting.append(item)
             continue
-        next_ = (
-            Built(item.node, item.virtual)
-            if isinstance(item, Leaf)
-            else _build_outer(item, sunk.get(i, []))
-        )
+        next_ = _build_item(item, sunk.get(i, []))
         if acc is None:
             acc = next_
         elif isinstance(item, Leaf) and item.table:
@@ -180,6 +141,16 @@ def _build_items(group: Group, sunk: dict[int, list[Expr]], pool: list[Expr]) ->
     if waiting or acc is None:
         raise no_stream(waiting[0])
     return acc
+
+
+def _build_item(item: Item, sunk: list[Expr]) -> Built:
+    match item:
+        case Leaf():
+            return Built(item.node, item.virtual)
+        case Outer():
+            return _build_outer(item, sunk)
+        case Semi():
+            return _build_semi(item, sunk)
 
 
 def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:
@@ -228,6 +199,24 @@ def _check_preserved(outer: Outer, side: Group, name: str) -> None:
         raise error("DS323", message, leaf.at, hint)
 
 
+def _build_semi(semi: Semi, sunk: list[Expr]) -> Built:
+    """`sunk` are conjuncts of the enclosing group over its columns."""
+    left = select_over(*build(semi.left, sunk))
+    seen = set(semi.right.virtual)
+    own = [c for c in semi.on if columns(c) and columns(c) <= seen]
+    both = [c for c in semi.on if not (columns(c) and columns(c) <= seen)]
+    if is_table(semi.right):  # its only leaf is read by each row of a stream on the left
+        table = semi.right.items[0]
+        assert isinstance(table, Leaf)
+        place = {v: i for i, v in enumerate(left.layout + table.virtual)}
+        on = [_moved(c, place) for c in semi.on]
+        return Built(table_test(left.node, table, on, semi.anti), left.layout)
+    right = select_over(*build(semi.right, own))
+    place = {v: i for i, v in enumerate(left.layout + right.layout)}
+    on = [_moved(c, place) for c in both]
+    return Built(semi_join(left.node, right.node, semi.anti, on), left.layout)
+
+
 def select_over(built: Built, conditions: list[Expr]) -> Built:
     """The conjuncts (over virtual positions) as a Select on top."""
     if not conditions:
@@ -252,53 +241,10 @@ def _join(kind: str, left: Built, right: Built, conditions: list[Expr]) -> Built
     return Built(Join(left.node, right.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
 
 
-def padded(schema: Schema, pads: bool) -> Schema:
-    """The columns of one side of a join, which may all be NULL if the join pads that side."""
-    return tuple(replace(f, nullable=True) for f in schema) if pads else schema
-
-
-def _join_table(child: Built, table: Leaf | Outer, kind: str, conditions: list[Expr]) -> Built:
+def _join_table(child: Built, table: Item, kind: str, conditions: list[Expr]) -> Built:
     assert isinstance(table, Leaf) and isinstance(table.node, TableScan)
     layout = child.layout + table.virtual
     place = {v: i for i, v in enumerate(layout)}
     keys, residual = split([_moved(c, place) for c in conditions], len(child.layout))
     schema = child.node.schema + padded(table.node.schema, kind == "left")
     return Built(JoinNRR(child.node, table.node, kind, keys, residual, schema), layout)  # type: ignore[arg-type]
-
-
-def split(
-    conditions: Sequence[Expr], width: int
-) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
-    """Conjuncts over left ++ right (`width`: columns of left) as keys, each over its own side, and
-    a residual."""
-    keys, rest = [], []
-    for condition in conditions:
-        key = _key(condition, width)
-        if key is None:
-            rest.append(condition)
-        else:
-            keys.append(key)
-    return tuple(keys), conjunction(rest)
-
-
-def _key(condition: Expr, width: int) -> tuple[Expr, Expr] | None:
-    if not (isinstance(condition, Call) and condition.fn == "eq" and condition.type == BOOL):
-        return None
-    a, b = condition.args
-    if _side(a, width) == 1 and _side(b, width) == 0:
-        a, b = b, a
-    if _side(a, width) != 0 or _side(b, width) != 1:
-        return None
-    common = common_type(a.type, b.type)
-    if common is None:
-        return None
-    return cast(a, common), rewrite(cast(b, common), lambda c: Col(c.index - width, c.type, c.name))
-
-
-def _side(expr: Expr, width: int) -> int | None:
-    """0: reads the left side only, 1: the right side only, None: both or neither."""
-    used = columns(expr)
-    if not used:
-        return None
-    sides = {0 if i < width else 1 for i in used}
-    return sides.pop() if len(sides) == 1 else None

@@ -108,7 +108,7 @@ def _check_parts(statement: ast.CreateFunction, schema: Schema) -> None:
                     hint = suggest(name.text, names, "parameters") or "it has none"
                     message = f"{statement.name.text} has no parameter `{to_sql(part)}`"
                     raise error("DS201", message, part, hint)
-            case ast.ScalarQuery() | ast.InQuery() | ast.Exists():
+            case ast.ScalarQuery() | ast.InQuery() | ast.Quantified() | ast.Exists():
                 raise error("DS240", "a query can't stand in the text of a function", part, SIMPLE)
             case ast.WstreamArg() | ast.Parameter():
                 what = to_sql(part)

@@ -11,36 +11,35 @@ from dataclasses import dataclass, replace
 
 from dsms.sql import ast
 from dsms.sql.binder.aggregates import has_aggregate
-from dsms.sql.binder.calls import call
+from dsms.sql.binder.calls import COMPARE, call
 from dsms.sql.binder.context import Block, BlockInput, Context
-from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.expressions import Env, bind, bind_condition, negation
 from dsms.sql.binder.from_clause import bind_from
-from dsms.sql.binder.joins import (
-    Built,
-    Leaf,
-    build,
-    no_stream,
-    padded,
-    select_over,
-    settle_tables,
-    split,
-)
+from dsms.sql.binder.groups import Item, Leaf, split
+from dsms.sql.binder.joins import Built, build, select_over, settle_tables
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope, star
+from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjunction, conjuncts, rewrite
-from dsms.sql.logical import JoinNRR, Node, Project, Select, SemiJoin, TableScan
+from dsms.sql.logical import Node, SemiJoin
 from dsms.sql.types import BOOL
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition by subquery: `values` are the left side of IN, none for EXISTS."""
+    """A condition by subquery: `values` are the left side of IN, none for EXISTS.
+
+    A row of the subquery is a match where each value stands to its column as `op` says, or, if
+    `refuted`, where it is false that it does: x > ALL is that there is no row of which x > is
+    false, or unknown."""
 
     query: ast.Query
     anti: bool
     values: tuple[ast.Expr, ...] | None
     at: ast.Node
+    op: str = "="
+    refuted: bool = False
 
 
 def as_test(node: ast.Expr) -> Test | None:
@@ -51,6 +50,10 @@ def as_test(node: ast.Expr) -> Test | None:
         case ast.InQuery(operand=operand, query=query, negated=negated):
             values = operand.items if isinstance(operand, ast.RowExpr) else (operand,)
             return Test(query, negated, values, node)
+        case ast.Quantified(op="<>", operand=operand, all=True, query=query):
+            return Test(query, True, (operand,), node)
+        case ast.Quantified(op=op, operand=operand, all=every, query=query):
+            return Test(query, every, (operand,), node, op, refuted=every)
         case ast.Not(operand=operand):
             found = as_test(operand)
             return None if found is None else replace(found, anti=not found.anti, at=node)
@@ -112,7 +115,7 @@ def _whole(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> 
     width = len(left.schema)
     inner = [Col(width + i, f.type, f.name) for i, f in enumerate(bound.schema())]
     env = Env(ctx, scope, "IN")
-    equal = [] if test.values is None else _equalities(env, test, list(inner))
+    equal = [] if test.values is None else _compared(env, test, list(inner))
     return _semi(block, left, right, test, [], equal)
 
 
@@ -129,11 +132,12 @@ def _absorbed(
     equal = (
         []
         if test.values is None
-        else _equalities(replace(env, scope=outer), test, _items(env, test, select))
+        else _compared(replace(env, scope=outer), test, _items(env, test, select))
     )
     table = _lone_table(from_.group.items)
     if table is not None and reads_stream(left):
-        return _table_test(left, table, test, conditions, equal)
+        not_in = test.at if test.anti and test.values is not None else None
+        return table_test(left, table, [*conditions, *equal], test.anti, not_in)
     settle_tables(ctx, from_.group)
     own = [c for c in conditions if columns(c) and min(columns(c)) >= width]
     correlated = [c for c in conditions if not (columns(c) and min(columns(c)) >= width)]
@@ -179,16 +183,26 @@ def _items(env: Env, test: Test, select: ast.Select) -> list[Expr]:
     return out
 
 
-def _equalities(env: Env, test: Test, inner: list[Expr]) -> list[Expr]:
-    """One comparison per value of IN; `env` sees the outer query, `inner` are the subquery's
-    columns."""
+def _compared(env: Env, test: Test, inner: list[Expr]) -> list[Expr]:
+    """One comparison per value of IN, ANY or ALL; `env` sees the outer query, `inner` are the
+    subquery's columns."""
     values = test.values or ()
     if len(values) != len(inner):
-        message = f"IN compares {_count(len(values))} with a subquery of {_count(len(inner))}"
+        message = (
+            f"{_word(test)} compares {_count(len(values))} with a subquery of {_count(len(inner))}"
+        )
         raise error(
             "DS217", message, test.at, "name as many columns in the subquery as stand on the left"
         )
-    return [call("eq", [bind(env, v), i], v) for v, i in zip(values, inner, strict=True)]
+    fn = COMPARE[test.op]
+    found = [call(fn, [bind(env, v), i], v) for v, i in zip(values, inner, strict=True)]
+    return [negation(c) for c in found] if test.refuted else found
+
+
+def _word(test: Test) -> str:
+    if isinstance(test.at, ast.Quantified):
+        return "ALL" if test.at.all else "ANY"
+    return "IN"
 
 
 def _count(n: int) -> str:
@@ -208,57 +222,15 @@ def _semi(
         whole = conjunction(equal)
         assert whole is not None
         equal, null_aware = [Call("coalesce", (whole, Lit(True, BOOL)), BOOL)], False
-    keys, residual = split([*correlated, *equal], width)
-    return SemiJoin(left, right, test.anti, keys, residual, null_aware, left.schema)
+    return semi_join(left, right, test.anti, [*correlated, *equal], null_aware)
 
 
 def _is_key(condition: Expr, width: int) -> bool:
     return bool(split([condition], width)[0])
 
 
-# ---------------------------------------------------------------- tests against a non-retroactive
-# table
-
-
-def _lone_table(items: list) -> Leaf | None:
+def _lone_table(items: list[Item]) -> Leaf | None:
+    """The non-retroactive table that is the only item."""
     if len(items) == 1 and isinstance(items[0], Leaf) and items[0].table:
         return items[0]
     return None
-
-
-def _table_test(
-    left: Node, leaf: Leaf, test: Test, conditions: list[Expr], equal: list[Expr]
-) -> Node:
-    """EXISTS against a non-retroactive table by its key finds one row at most: a ⋈NRR, then the
-    left columns again."""
-    scan = leaf.node
-    assert isinstance(scan, TableScan)
-    width = len(left.schema)
-    keys, residual = split([*conditions, *equal], width)
-    found = {right.index for _, right in keys if isinstance(right, Col)}
-    if not scan.table.key or not set(scan.table.key) <= found or (test.anti and equal):
-        raise _needs_key(leaf, scan, test)
-    schema = left.schema + padded(scan.schema, test.anti)
-    node: Node = JoinNRR(left, scan, "left" if test.anti else "inner", keys, residual, schema)
-    if test.anti:
-        first = width + scan.table.key[0]
-        key = Col(first, schema[first].type, schema[first].name)
-        node = Select(node, Call("is_null", (key,), BOOL), schema)
-    return Project(
-        node, tuple(Col(i, f.type, f.name) for i, f in enumerate(left.schema)), left.schema
-    )
-
-
-def _needs_key(leaf: Leaf, scan: TableScan, test: Test) -> Exception:
-    name = scan.table.name
-    if test.anti and test.values is not None:
-        hint = f"write NOT EXISTS (SELECT * FROM {name} WHERE ...)"
-        return error(
-            "DS324",
-            f"NOT IN can't be tested against the non-retroactive table {name}",
-            test.at,
-            hint,
-        )
-    plain = no_stream(leaf)
-    hint = f"compare the whole primary key of {name}, or join it in FROM"
-    return error("DS324", plain.message, leaf.at, hint)

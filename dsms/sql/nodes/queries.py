@@ -86,17 +86,21 @@ class JoinKind(StrEnum):
     RIGHT = "RIGHT"
     FULL = "FULL"
     CROSS = "CROSS"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
 
 
 @dataclass(frozen=True, slots=True)
 class Join(FromItem):
-    """`on` or `using` is given, except for CROSS, which has neither."""
+    """`on` or `using` is given, except for CROSS, which has neither, and NATURAL, which uses the
+    columns that both sides have."""
 
     kind: JoinKind
     left: FromItem
     right: FromItem
     on: Expr | None = None
     using: tuple[Ident, ...] = ()
+    natural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,16 @@ class InQuery(Expr):
     operand: Expr
     query: Query
     negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(Expr):
+    """``operand > ALL (SELECT ...)``, or ANY, whose other name is SOME."""
+
+    op: str
+    operand: Expr
+    all: bool
+    query: Query
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,17 @@ class Predicates:
     def comparison(self, pos: Pos, left: ast.Expr, op: Token, right: ast.Expr) -> ast.Comparison:
         return ast.Comparison("<>" if op == "!=" else str(op), left, right, pos=place(op) or pos)
 
+    @token_rule("ALL", "ANY_OF")
+    def any_or_all(self, pos: Pos, word: Token) -> bool:
+        return word.type == "ALL"
+
+    @token_rule("COMPARE", "EQUAL")
+    def quantified(
+        self, pos: Pos, left: ast.Expr, op: Token, every: bool, query: ast.Query
+    ) -> ast.Quantified:
+        sign = "<>" if op == "!=" else str(op)
+        return ast.Quantified(sign, left, every, query, pos=place(op) or pos)
+
     @rule
     def or_(self, pos: Pos, *operands: ast.Expr) -> ast.Or:
         return ast.Or(operands, pos=pos)

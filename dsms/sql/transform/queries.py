@@ -12,6 +12,7 @@ from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.expressions import Expressions
+from dsms.sql.transform.named_queries import NamedQuery, named, put_in
 from dsms.sql.transform.rules import (
     Clause,
     Parts,
@@ -22,6 +23,7 @@ from dsms.sql.transform.rules import (
     place_of,
     rule,
     token_rule,
+    values,
 )
 
 
@@ -267,9 +269,9 @@ class Queries(Windows):
     def sampled(self, pos: Pos, item: Any, sample: ast.Sample) -> ast.FromItem:
         return replace(item, sample=sample)
 
-    @token_rule("INNER", "LEFT", "RIGHT", "FULL")
-    def join_kind(self, pos: Pos, token: Token) -> ast.JoinKind:
-        return ast.JoinKind(token.type)
+    def join_kind(self, parts: Parts) -> ast.JoinKind:
+        kinds = [p.type for p in parts if p.type != "OUTER"]
+        return ast.JoinKind(kinds[-1])  # LEFT SEMI is SEMI
 
     @rule
     def join_on(
@@ -282,6 +284,10 @@ class Queries(Windows):
         self, pos: Pos, left: Any, kind: ast.JoinKind | None, right: Any, names: Any
     ) -> ast.Join:
         return ast.Join(kind or ast.JoinKind.INNER, left, right, None, names, pos=pos)
+
+    @rule
+    def natural_join(self, pos: Pos, left: Any, kind: ast.JoinKind | None, right: Any) -> ast.Join:
+        return ast.Join(kind or ast.JoinKind.INNER, left, right, natural=True, pos=pos)
 
     @rule
     def cross_join(self, pos: Pos, left: Any, right: Any) -> ast.Join:
@@ -329,12 +335,24 @@ class Queries(Windows):
         align, zone = (said[n].value if n in said else None for n in ("ALIGN TO", "TIME ZONE"))
         return ast.Slide(length, align, zone, pos=pos)
 
+    def named_queries(self, parts: Parts) -> tuple[NamedQuery, ...]:
+        found: tuple[NamedQuery, ...] = ()
+        for name, columns, query in values(parts):
+            found += (named(found, name, columns or (), query),)
+        return found
+
+    def named_query(self, parts: Parts) -> tuple[Any, ...]:
+        return tuple(values(parts))
+
     @rule
-    def query(self, pos: Pos, body: Any, order_by: Any, limit: Any, every: Any) -> ast.Query:
+    def query(
+        self, pos: Pos, known: Any, body: Any, order_by: Any, limit: Any, every: Any
+    ) -> ast.Query:
         if isinstance(body, ast.Query) and not order_by and not limit and not every:
-            return body
+            return put_in(body, known) if known else body
         count, offset = limit or (None, None)
-        return ast.Query(body, order_by or (), count, offset, every, pos=pos)
+        found = ast.Query(body, order_by or (), count, offset, every, pos=pos)
+        return put_in(found, known) if known else found
 
     @rule
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:

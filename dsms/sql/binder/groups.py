@@ -1,0 +1,153 @@
+"""What FROM joins: its items, and groups of items that are inner-joined.
+
+A `Group` has the items between the commas and inner joins of FROM; an outer join or a semi join is
+one item, with groups of its own.  Columns have "virtual" positions, in the order of FROM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dsms.errors import QueryError
+from dsms.sql import ast
+from dsms.sql.binder.calls import cast
+from dsms.sql.codes import error
+from dsms.sql.expr import Call, Col, Expr, columns, conjunction, rewrite
+from dsms.sql.functions import common_type
+from dsms.sql.logical import Node, TableScan
+from dsms.sql.types import BOOL, Schema
+
+
+@dataclass(slots=True)
+class Leaf:
+    """One FROM item that is not a join.  `virtual`: the positions of its columns.  `table`:
+    non-retroactive."""
+
+    node: Node
+    virtual: tuple[int, ...]
+    at: ast.Node
+    table: bool = False
+
+
+@dataclass(slots=True)
+class Outer:
+    """An outer join: `on` are the conjuncts of its ON, which stay with it."""
+
+    kind: str
+    left: Group
+    right: Group
+    on: list[Expr]
+    at: ast.Node
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return self.left.virtual + self.right.virtual
+
+
+@dataclass(slots=True)
+class Semi:
+    """A semi join, or an anti join: the rows of `left` that have a match in `right`, or none.
+    Nothing else sees the columns of `right`."""
+
+    anti: bool
+    left: Group
+    right: Group
+    on: list[Expr]
+    at: ast.Node
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return self.left.virtual
+
+
+Item = Leaf | Outer | Semi
+
+
+@dataclass(slots=True)
+class Group:
+    """Items joined by commas and inner joins; `conjuncts` come from the ONs of the latter."""
+
+    items: list[Item] = field(default_factory=list)
+    conjuncts: list[Expr] = field(default_factory=list)
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return tuple(v for item in self.items for v in item.virtual)
+
+
+def is_table(group: Group) -> bool:
+    """Is the group nothing but a non-retroactive table?"""
+    return len(group.items) == 1 and isinstance(group.items[0], Leaf) and group.items[0].table
+
+
+def leaves(group: Group) -> list[Leaf]:
+    """Those whose rows go into the group's."""
+    out: list[Leaf] = []
+    for item in group.items:
+        match item:
+            case Leaf():
+                out.append(item)
+            case Outer(left=left, right=right):
+                out += leaves(left) + leaves(right)
+            case Semi(left=left):
+                out += leaves(left)
+    return out
+
+
+def no_stream(leaf: Leaf) -> QueryError:
+    """DS324: a non-retroactive table with no stream to join."""
+    assert isinstance(leaf.node, TableScan)
+    name = leaf.node.table.name
+    message = (
+        f"{name} is non-retroactive: it is read as of each stream row, and here is no "
+        "stream to join it with"
+    )
+    hint = f"join a stream with {name} directly, or declare {name} without NON RETROACTIVE"
+    return error("DS324", message, leaf.at, hint)
+
+
+# ---------------------------------------------------------------- conditions and columns of a join
+
+
+def padded(schema: Schema, pads: bool) -> Schema:
+    """The columns of one side of a join, which may all be NULL if the join pads that side."""
+    return tuple(replace(f, nullable=True) for f in schema) if pads else schema
+
+
+def split(
+    conditions: Sequence[Expr], width: int
+) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None]:
+    """Conjuncts over left ++ right (`width`: columns of left) as keys, each over its own side, and
+    a residual."""
+    keys, rest = [], []
+    for condition in conditions:
+        key = _key(condition, width)
+        if key is None:
+            rest.append(condition)
+        else:
+            keys.append(key)
+    return tuple(keys), conjunction(rest)
+
+
+def _key(condition: Expr, width: int) -> tuple[Expr, Expr] | None:
+    if not (isinstance(condition, Call) and condition.fn == "eq" and condition.type == BOOL):
+        return None
+    a, b = condition.args
+    if _side(a, width) == 1 and _side(b, width) == 0:
+        a, b = b, a
+    if _side(a, width) != 0 or _side(b, width) != 1:
+        return None
+    common = common_type(a.type, b.type)
+    if common is None:
+        return None
+    return cast(a, common), rewrite(cast(b, common), lambda c: Col(c.index - width, c.type, c.name))
+
+
+def _side(expr: Expr, width: int) -> int | None:
+    """0: reads the left side only, 1: the right side only, None: both or neither."""
+    used = columns(expr)
+    if not used:
+        return None
+    sides = {0 if i < width else 1 for i in used}
+    return sides.pop() if len(sides) == 1 else None

@@ -1,0 +1,61 @@
+"""What is said of queries, rows of values and Wstream where a value is expected."""
+
+from __future__ import annotations
+
+from dsms.sql import ast
+from dsms.sql.codes import error
+
+_CHANGES = ("UPDATE", "DELETE")
+_ASK_FIRST = (
+    "a change of a table sees its own rows alone: ask with a SELECT first, and write what it "
+    "answers, as in WHERE k IN (1, 2)"
+)
+
+
+def no_value(place: str, node: ast.Expr) -> Exception:
+    """The error for a query, a row of values or Wstream at `place`: DS217, DS320, DS321, DS327."""
+    match node:
+        case ast.ScalarQuery():
+            hint = (
+                _ASK_FIRST
+                if place in _CHANGES
+                else (
+                    "put the subquery into FROM and join it, for example FROM s [NOW], (SELECT "
+                    "MAX(a) AS m FROM s) x"
+                )
+            )
+            return error("DS321", "a subquery can't stand for a value", node, hint)
+        case ast.RowExpr():
+            return error(
+                "DS217",
+                "a row of values can only stand on the left of IN",
+                node,
+                "write its items apart",
+            )
+        case ast.WstreamArg():
+            hint = "write SUM(Wstream(SUM(a))[ROWS 10]) in the select list"
+            return error(
+                "DS327",
+                "Wstream can only stand directly in an aggregate of the select list",
+                node,
+                hint,
+            )
+    match node:
+        case ast.Exists():
+            what = "EXISTS"
+        case ast.Quantified(all=every):
+            what = f"{'ALL' if every else 'ANY'} (SELECT ...)"
+        case _:
+            what = "IN (SELECT ...)"
+    if place in _CHANGES:
+        return error("DS320", f"{what} can't be asked in {place}", node, _ASK_FIRST)
+    if place == "WHERE":
+        hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
+        message = (
+            f"{what} inside of an OR, a NOT of several conditions, a CASE or a function "
+            "can't be evaluated"
+        )
+    else:
+        hint = "move it to WHERE as a condition joined by AND"
+        message = f"{what} can only stand in WHERE, not in {place}"
+    return error("DS320", message, node, hint)
