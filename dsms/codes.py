@@ -120,6 +120,8 @@ CODES: dict[str, str] = {
     "DS353": "a value of LOOKUP that is none of its parameter's type, or no constant",
     "DS354": "a list of lists",
     "DS355": "lists in an order: they are equal or not, and none is before another",
+    "DS358": "too many grouping sets",
+    "DS359": "GROUPING of what is no key",
     "DS360": "shed where rows can't be shed, or weighted",
     "DS361": "WITH (shed = scale) of a query whose sums nothing makes up for",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",

@@ -199,12 +199,16 @@ _plain_outputs = st.sampled_from(
 _outputs = st.one_of(
     _plain_outputs, st.builds(ast.Output, st.just(ast.OutputKind.WSTREAM), _bool, windows)
 )
+_sets = _some(_some(columns, 0, 2), 1, 2)
+_keys = st.one_of(
+    expressions.filter(lambda e: not _is_short(e)), st.builds(ast.GroupingSets, _sets)
+)
 selects = st.builds(
     ast.Select,
     _some(_items, 1, 2),
     _some(from_items, 0, 2),
     _optional(expressions),
-    _some(expressions, 0, 2),
+    _some(_keys, 0, 2),
     _optional(expressions),
     _bool,
     _optional(_outputs),
@@ -214,6 +218,11 @@ _orders = _some(
     st.builds(ast.OrderItem, expressions, _bool, st.sampled_from([None, True, False])), 0, 2
 )
 _counts = _optional(st.integers(0, 10**6))
+
+
+def _is_short(expr: ast.Expr) -> bool:
+    """ROLLUP and CUBE are read as the grouping sets that they are short for."""
+    return isinstance(expr, ast.FuncCall) and expr.name.text.upper() in ("ROLLUP", "CUBE")
 
 
 def _says_something(query: ast.Query) -> bool:

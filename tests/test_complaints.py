@@ -96,7 +96,6 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s [LAST 10 s]", "DS110", 18, "[RANGE 10 min]"),
         ("CREATE VIEW v AS SELECT 1", "DS110", 8, "write CREATE QUERY"),
         ("DESC s", "DS110", 1, "write DESCRIBE"),
-        ("SELECT a FROM s GROUP BY GROUPING SETS ((a))", "DS110", 35, "GROUPING SETS is not known"),
         ("SELECT a FROM s#length(5)", "DS104", 16, "FROM s [ROWS 5]"),
         ("SELECT a FROM s.win:time(10 sec)", "DS101", 16, "windows stand in brackets"),
         ("SELECT a FROM s [RANGE 5 s] UNIDIRECTIONAL", "DS110", 29, "takes [NOW]"),

@@ -226,6 +226,12 @@ DS367
 DS339
   SELECT * FROM (SELECT px FROM trades) a NATURAL JOIN (SELECT bid FROM quotes) b
   SELECT * FROM (SELECT px FROM trades) a JOIN (SELECT bid FROM quotes) b ON a.px = b.bid
+DS358
+  SELECT COUNT(*) FROM trades GROUP BY CUBE (sym, px, px + 1, px + 2, px + 3, px + 4, px + 5)
+  SELECT COUNT(*) FROM trades GROUP BY GROUPING SETS ((sym, px), (sym), (px + 5), ())
+DS359
+  SELECT GROUPING(px) FROM trades GROUP BY ROLLUP (sym)
+  SELECT GROUPING(sym) FROM trades GROUP BY ROLLUP (sym)
 DS390
   ONCE SELECT * FROM ARCHIVE trades
   CREATE STREAM trades2 (sym STRING) ARCHIVE FOR 30 DAYS

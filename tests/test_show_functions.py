@@ -23,7 +23,13 @@ def test_all_are_listed_by_name():
         for n in (*functions.scalar_names(operators=False), *functions.aggregate_names())
         if n != "count_star"
     }
-    assert set(names) == known | {"current_user", "instant", "window_start", "window_end"}
+    assert set(names) == known | {
+        "current_user",
+        "grouping",
+        "instant",
+        "window_start",
+        "window_end",
+    }
     assert names == sorted(names)
     assert {line["kind"] for line in lines} == {"scalar", "aggregate"}
     assert all(line["meaning"] and "\n" not in line["meaning"] and line["result"] for line in lines)

@@ -39,6 +39,8 @@ def _lines() -> Iterator[Line]:
         yield name, "scalar", "", "TIMESTAMP", meaning, None
     meaning = "The instant of a row of a stream in FROM, as its TIMESTAMP BY column has it."
     yield "instant", "scalar", "a stream of FROM", "TIMESTAMP", meaning, None
+    meaning = "Which grouping set a row is of: a bit for each key, 1 where it is not grouped by it."
+    yield "grouping", "scalar", "keys of GROUP BY", "INT", meaning, None
     for name in functions.aggregate_names():
         yield from _signatures(functions.aggregate(name), "aggregate")
 

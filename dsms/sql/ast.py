@@ -75,6 +75,7 @@ from dsms.sql.nodes.inspections import MadeKind, ShowCreate
 from dsms.sql.nodes.queries import (
     Exists,
     FromItem,
+    GroupingSets,
     InQuery,
     Join,
     JoinKind,
@@ -252,6 +253,7 @@ __all__ = [
     "Given",
     "Grant",
     "GrantRole",
+    "GroupingSets",
     "Heartbeat",
     "Ident",
     "InList",

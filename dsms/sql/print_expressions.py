@@ -148,6 +148,8 @@ class Expressions:
                 return f"{name(table)}.{name(column)}" if table is not None else name(column)
             case ast.FuncCall():
                 return self._call(expr)
+            case ast.GroupingSets(sets):
+                return f"GROUPING SETS ({', '.join(f'({self.list(keys)})' for keys in sets)})"
             case ast.Cast(operand, type_) | ast.Argument(operand, type_):
                 return f"CAST({self.text(operand)} AS {type_name(type_)})"
             case ast.Case():

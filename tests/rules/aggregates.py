@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 RULES: list[tuple[str, str, str, str | None]] = [
+    (
+        "DS358",
+        "SELECT COUNT(*) FROM trades GROUP BY ^CUBE (sym, px, px+1, px+2, px+3, px+4, px+5)",
+        "128 grouping sets",
+        "leave some out",
+    ),
+    (
+        "DS359",
+        "SELECT GROUPING(^px) FROM trades GROUP BY ROLLUP (sym)",
+        "which is no key",
+        "it takes sym",
+    ),
     ("DS301", "SELECT sym FROM trades WHERE ^SUM(qty) > 1", "SUM can't stand in WHERE", "HAVING"),
     (
         "DS301",

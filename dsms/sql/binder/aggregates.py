@@ -3,7 +3,10 @@ aggregates."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
 
 from dsms.sql import ast, functions
 from dsms.sql.binder.calls import call, function_error
@@ -14,10 +17,12 @@ from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, Lit
 from dsms.sql.functions import FunctionError
-from dsms.sql.logical import GroupBy, Node
+from dsms.sql.logical import GroupBy, Node, Project, Union
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
 from dsms.sql.types import INT, NULL, STRING, Field, Type, list_of
+
+MOST_SETS = 64  # each groups the rows on its own
 
 
 def is_aggregate_call(node: ast.Node) -> bool:
@@ -39,6 +44,14 @@ def has_aggregate(node: ast.Node) -> bool:
     return False
 
 
+def is_grouping(node: ast.Node) -> bool:
+    """``GROUPING(a)``."""
+    match node:
+        case ast.FuncCall(ast.Ident(text, False), args, False, False, None):
+            return text.upper() == "GROUPING" and bool(args)
+    return False
+
+
 @dataclass(slots=True)
 class Grouping:
     """The grouping of one block while its expressions are bound: keys are fixed, aggregates are
@@ -46,21 +59,51 @@ class Grouping:
 
     keys: list[Expr]
     names: list[str]
+    # with GROUPING SETS of these keys: which of them each has
+    sets: tuple[tuple[int, ...], ...] | None = None
     aggs: list[AggCall] = field(default_factory=list)
     # where in `aggs` the same call is, whatever its name
     known: dict[AggCall, int] = field(default_factory=dict)
 
-    def node(self, child: Node) -> GroupBy:
-        """The GROUP BY over the block's rows."""
-        fields = [Field(n, k.type) for n, k in zip(self.names, self.keys, strict=True)]
+    def node(self, rows: Sequence[Node]) -> Node:
+        """The GROUP BY over the block's rows, which are there once for each grouping set."""
+        whole = range(len(self.keys))
+        if self.sets is None:
+            return self._grouped(rows[0], whole)
+        inputs = tuple(self._one_set(r, s) for r, s in zip(rows, self.sets, strict=True))
+        return inputs[0] if len(inputs) == 1 else Union(inputs, inputs[0].schema)
+
+    def _grouped(self, child: Node, keys: Sequence[int]) -> GroupBy:
+        fields = [Field(self.names[k], self.keys[k].type) for k in keys]
         fields += [Field(a.name, a.type) for a in self.aggs]
-        return GroupBy(child, tuple(self.keys), tuple(self.aggs), tuple(fields))
+        exprs = tuple(self.keys[k] for k in keys)
+        return GroupBy(child, exprs, tuple(self.aggs), tuple(fields))
+
+    def _one_set(self, child: Node, keys: tuple[int, ...]) -> Project:
+        """All keys, NULL those that the set has not got; which these are; aggregates."""
+        node = self._grouped(child, keys)
+        exprs: list[Expr] = []
+        for k, key in enumerate(self.keys):
+            at = keys.index(k) if k in keys else None
+            exprs.append(Lit(None, key.type) if at is None else Col(at, key.type, self.names[k]))
+        exprs += [Lit(int(k not in keys), INT) for k in range(len(self.keys))]
+        exprs += [Col(len(keys) + n, a.type, a.name) for n, a in enumerate(self.aggs)]
+        names = [*self.names, *(f"${n}" for n in self.names), *(a.name for a in self.aggs)]
+        fields = (Field(n, e.type) for n, e in zip(names, exprs, strict=True))
+        return Project(node, tuple(exprs), tuple(fields))
+
+    @property
+    def _before_aggregates(self) -> int:
+        return len(self.keys) * (1 if self.sets is None else 2)
 
     def before(self, env: Env, node: ast.Expr) -> Expr | None:
         """What a node means above the grouping; None: look at its parts."""
         if is_aggregate_call(node):
             assert isinstance(node, ast.FuncCall)
             return self._aggregate(env, node)
+        if is_grouping(node):
+            assert isinstance(node, ast.FuncCall)
+            return self._grouping(env, node)
         if has_aggregate(node) or isinstance(node, ast.WstreamArg):
             return None
         if isinstance(
@@ -92,7 +135,22 @@ class Grouping:
         if place == len(self.aggs):
             self.aggs.append(found)
         one = self.aggs[place]
-        return Col(len(self.keys) + place, one.type, one.name)
+        return Col(self._before_aggregates + place, one.type, one.name)
+
+    def _grouping(self, env: Env, node: ast.FuncCall) -> Expr:
+        """``GROUPING(a, b)``: a bit for each, 1 in rows that are not grouped by it."""
+        out: Expr = Lit(0, INT)
+        for arg in node.args:
+            bound = bind(env.plain(), arg)
+            if bound not in self.keys:
+                hint = f"it takes {', '.join(self.names)}" if self.keys else "add GROUP BY"
+                raise error("DS359", f"GROUPING of `{to_sql(arg)}`, which is no key", arg, hint)
+            k = self.keys.index(bound)
+            bit: Expr = Lit(0, INT)
+            if self.sets is not None:
+                bit = Col(len(self.keys) + k, INT, f"${self.names[k]}")
+            out = call("add", [call("mul", [out, Lit(2, INT)], node), bit], node)
+        return out
 
 
 def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
@@ -153,12 +211,18 @@ def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:
 # ---------------------------------------------------------------- keys
 
 
-def group_keys(env: Env, select: ast.Select) -> tuple[list[Expr], list[str]]:
-    """The grouping expressions and what their columns are called.  By expression, alias or
-    position."""
+def grouping(env: Env, select: ast.Select) -> Grouping:
+    """The grouping expressions, what their columns are called, and which of them each grouping set
+    has.  By expression, alias or position.  Raises DS358 for too many sets."""
     keys: list[Expr] = []
     names: list[str] = []
-    for node in select.group_by:
+    parts = [n.sets if isinstance(n, ast.GroupingSets) else ((n,),) for n in select.group_by]
+    count = prod(map(len, parts))
+    if count > MOST_SETS:
+        hint = "leave some out, or write the ones that are wanted: GROUPING SETS ((a, b), (a), ())"
+        message = f"these are {count:,} grouping sets, and {MOST_SETS} is the limit"
+        raise error("DS358", message, select.group_by[0], hint)
+    for node in (node for part in parts for one in part for node in one):
         target = _key_target(env, select, node)
         expr = _typed(bind(env, target))
         if expr not in keys:
@@ -168,7 +232,17 @@ def group_keys(env: Env, select: ast.Select) -> tuple[list[Expr], list[str]]:
                 if isinstance(target, ast.ColumnRef)
                 else to_sql(target)
             )
-    return keys, names
+    if not any(isinstance(n, ast.GroupingSets) for n in select.group_by):
+        return Grouping(keys, names)
+
+    def place(node: ast.Expr) -> int:
+        return keys.index(_typed(bind(env, _key_target(env, select, node))))
+
+    sets = tuple(
+        tuple(dict.fromkeys(place(node) for part in one for node in part))
+        for one in product(*parts)
+    )
+    return Grouping(keys, names, sets)
 
 
 def _typed(expr: Expr) -> Expr:

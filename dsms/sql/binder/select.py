@@ -17,7 +17,7 @@ from dsms.sql.binder import stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     default_type,
-    group_keys,
+    grouping,
     has_aggregate,
     is_aggregate_call,
     position_error,
@@ -161,15 +161,17 @@ class _Block:
     def bind(self, ordering: Ordering | None) -> Bound:
         first = len(self.ctx.windows)
         node, scope = self._rows()
+        more: list[Node] = []
         env = Env(self.ctx, scope, "the select list")
-        grouping = self._grouping(env)
-        if grouping is not None:
-            env = replace(env, before=grouping.before)
+        groups = self._grouping(env)
+        if groups is not None:
+            env = replace(env, before=groups.before)
+            more = [self._rows()[0] for _ in (groups.sets or ())[1:]]
         exprs, names = self._items(env, ordering is not None)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
-        if grouping is not None:
-            node = grouping.node(node)
+        if groups is not None:
+            node = groups.node([node, *more])
         if having is not None:
             node = Select(node, having, node.schema)
         node = project(node, exprs + hidden, names + called)
@@ -228,8 +230,7 @@ class _Block:
             and not any(has_aggregate(e) for e in items)
         ):
             return None
-        keys, names = group_keys(replace(env, place="GROUP BY"), select)
-        return Grouping(keys, names)
+        return grouping(replace(env, place="GROUP BY"), select)
 
     def _items(self, env: Env, outermost: bool) -> tuple[list[Expr], list[str]]:
         exprs: list[Expr] = []

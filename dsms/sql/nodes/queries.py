@@ -104,6 +104,14 @@ class Join(FromItem):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingSets(Expr):
+    """``GROUPING SETS ((a, b), (a), ())``, which ROLLUP and CUBE are short for: rows are grouped by
+    each of them; found in GROUP BY alone."""
+
+    sets: tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Select(Node):
     """One SELECT block.  `distinct` also when written inside: ``Rstream(DISTINCT a)``.
 

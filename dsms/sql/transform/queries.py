@@ -12,11 +12,13 @@ from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.expressions import Expressions
+from dsms.sql.transform.grouping_sets import in_parentheses, short_for
 from dsms.sql.transform.named_queries import NamedQuery, named, put_in
 from dsms.sql.transform.rules import (
     Clause,
     Parts,
     clause,
+    constant,
     listed,
     node,
     only,
@@ -160,7 +162,16 @@ class Queries(Windows):
         return ast.Output(ast.OutputKind(kind.title()), bool(restore), pos=place_of(parts))
 
     where = having = only
-    from_clause = group_by = order_by = listed
+    from_clause = order_by = listed
+    no_keys = constant(())
+
+    @rule
+    def group_by(self, pos: Pos, *items: ast.Expr) -> tuple[ast.Expr, ...]:
+        return tuple(short_for(item) or item for item in items)
+
+    @rule
+    def grouping_sets(self, pos: Pos, *sets: Any) -> ast.GroupingSets:
+        return in_parentheses(pos, sets)
 
     @rule
     def output(

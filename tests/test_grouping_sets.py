@@ -1,0 +1,127 @@
+"""GROUPING SETS, ROLLUP and CUBE: as DuckDB answers, and, of persistent queries, what a UNION ALL
+of one query for each set tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms.engine import Engine
+from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
+from tests.effort import examples
+
+STREAM = "CREATE STREAM s (a INT, b INT, x INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
+_value = st.one_of(st.none(), st.integers(0, 2))
+_rows = st.lists(st.tuples(_value, _value, _value), max_size=12)
+CLAUSES = (
+    "ROLLUP (a)",
+    "ROLLUP (a, b)",
+    "CUBE (a, b)",
+    "GROUPING SETS ((a), (b), ())",
+    "GROUPING SETS ((a, b), (a), (a))",
+    "GROUPING SETS (())",
+    "a, ROLLUP (b)",
+    "GROUPING SETS ((a), ()), GROUPING SETS ((b), ())",
+    "ROLLUP ((a, b))",
+    "GROUPING SETS (ROLLUP (a, b), CUBE (b))",
+)
+HAVING = ("", "HAVING COUNT(*) > 1", "HAVING SUM(x) IS NOT NULL")
+
+
+def _bags(engine: Engine, name: str) -> list[tuple[int, str, Counter[Any]]]:
+    return [
+        (push.at, str(push.kind), Counter(tuple(r.values()) for r in push.data.to_pylist()))
+        for push in engine.subscribe(name, 0).take()
+        if push.data is not None and push.data.num_rows
+    ]
+
+
+@settings(max_examples=examples(150))
+@given(st.sampled_from(CLAUSES), st.sampled_from(HAVING), _rows)
+def test_answers_are_duckdbs(clause: str, having: str, rows: list[Any]) -> None:
+    shown = [name for name in "ab" if name in clause.lower().replace("grouping", "")]
+    told = f", GROUPING({', '.join(shown)})" if shown else ""
+    keys = ", ".join([*shown, "COUNT(*), SUM(x)"])
+    query = f"SELECT {keys}{told} FROM s GROUP BY {clause} {having}"
+    engine, duck = Engine(), duckdb.connect()
+    engine.execute(STREAM)
+    engine.ingest("s", [(*row, n) for n, row in enumerate(rows)])
+    engine.heartbeat("s", 1000)
+    columns = {n: pa.array([r[i] for r in rows], pa.int64()) for i, n in enumerate("abx")}
+    duck.register("s", pa.table(columns))
+    (found,) = engine.execute(query)
+    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
+    assert got == Counter(duck.execute(query).fetchall()), query
+
+
+UNIONS = (
+    ("SELECT a, b, COUNT(*) AS n, MAX(x) AS x FROM s {w} GROUP BY ROLLUP (a, b)",
+     "SELECT a, b, COUNT(*) AS n, MAX(x) AS x FROM s {w} GROUP BY a, b"
+     " UNION ALL SELECT a, NULL, COUNT(*), MAX(x) FROM s {w} GROUP BY a"
+     " UNION ALL SELECT NULL, NULL, COUNT(*), MAX(x) FROM s {w}"),
+    ("SELECT a, SUM(x) AS x FROM s {w} GROUP BY GROUPING SETS ((a), (b)) HAVING COUNT(*) > 1",
+     "SELECT a, SUM(x) AS x FROM s {w} GROUP BY a HAVING COUNT(*) > 1"
+     " UNION ALL SELECT NULL, SUM(x) FROM s {w} GROUP BY b HAVING COUNT(*) > 1"),
+)  # a form a line  # fmt: skip
+
+
+@pytest.mark.parametrize("window", ["[RANGE 4 us]", "[ROWS 3]", "[RANGE 6 us SLIDE 2 us]"])
+@settings(max_examples=examples(40))
+@given(forms=st.sampled_from(UNIONS), rows=_rows, cut=st.integers(1, 5))
+def test_a_persistent_query_tells_what_the_union_tells(
+    window: str, forms: tuple[str, str], rows: list[Any], cut: int
+) -> None:
+    engine = Engine()
+    engine.execute(STREAM)
+    for name, form in zip(("short", "long"), forms, strict=True):
+        query = form.format(w=window)
+        if "SLIDE" not in window:  # of the whole query, whose first SELECT says it
+            query = query.replace("SELECT ", "SELECT Rstream(", 1).replace(" FROM", ") FROM", 1)
+        engine.execute(f"CREATE QUERY {name} AS {query}")
+    for at in range(0, len(rows), cut):
+        engine.ingest("s", [(*row, at + n) for n, row in enumerate(rows[at : at + cut])])
+    engine.heartbeat("s", 100)
+    assert _bags(engine, "short") == _bags(engine, "long")
+
+
+def test_they_come_back_after_a_restart(tmp_path: Any) -> None:
+    """With the groups of each set."""
+    engine = Engine(tmp_path)
+    engine.execute(STREAM)
+    engine.execute(
+        "CREATE QUERY q AS SELECT a, b, COUNT(*) AS n, GROUPING(a) AS g FROM s [RANGE 1 h]"
+        " GROUP BY CUBE (a, b)"
+    )
+    engine.ingest("s", [(1, None, 5, 1), (1, 2, 5, 2)])
+    engine.close()
+    engine = Engine(tmp_path)
+    engine.ingest("s", [(None, 2, 5, 3)])
+    engine.heartbeat("s", 4)
+    (found,) = engine.execute("SELECT * FROM q")
+    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
+    assert got == Counter(
+        [(1, None, 1, 0), (1, 2, 1, 0), (None, 2, 1, 0), (1, None, 2, 0), (None, None, 1, 0),
+         (None, None, 1, 1), (None, 2, 2, 1), (None, None, 3, 1)]
+    )  # the keys of each set  # fmt: skip
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("ROLLUP (a, b)", "GROUPING SETS ((a, b), (a), ())"),
+        ("CUBE (a, b)", "GROUPING SETS ((a, b), (a), (b), ())"),
+        ("GROUPING SETS (a, (a, b), ROLLUP (b))", "GROUPING SETS ((a), (a, b), (b), ())"),
+        ('"ROLLUP"(a)', '"ROLLUP"(a)'),
+    ],
+)
+def test_short_forms_are_written_out(written: str, shown: str) -> None:
+    statement = parse_one(f"SELECT COUNT(*) FROM s GROUP BY {written}")
+    assert to_sql(statement) == f"SELECT COUNT(*) FROM s GROUP BY {shown}"
