@@ -96,7 +96,7 @@ CODES: dict[str, str] = {
     "DS318": "ORDER BY or LIMIT on a continuous query",
     "DS319": "ORDER BY or LIMIT inside of a query",
     "DS320": "a subquery where none can be evaluated",
-    "DS321": "a scalar subquery",
+    "DS321": "a subquery for a value that may answer several rows, or where none can stand",
     "DS322": "a correlated subquery where correlation is not possible",
     "DS323": "a non-retroactive table on the preserved side of an outer join",
     "DS324": "a non-retroactive table without a stream",

@@ -161,8 +161,8 @@ DS320
   SELECT sym FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM kept)
   SELECT sym FROM trades WHERE px > 1 UNION SELECT sym FROM trades WHERE EXISTS (SELECT 1 FROM kept)
 DS321
+  SELECT sym FROM trades WHERE px > (SELECT bid FROM quotes)
   SELECT sym FROM trades WHERE px > (SELECT MAX(bid) FROM quotes)
-  SELECT sym FROM trades [NOW], (SELECT MAX(bid) AS m FROM quotes) x WHERE px > m
 DS322
   SELECT * FROM trades, (SELECT * FROM quotes WHERE bid < px) x
   SELECT * FROM trades, (SELECT * FROM quotes) x WHERE bid < px

@@ -53,8 +53,14 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "DS321",
-        "SELECT * FROM trades WHERE px > ^(SELECT MAX(bid) FROM quotes)",
-        "can't stand for a value",
+        "SELECT * FROM trades WHERE px > ^(SELECT bid FROM quotes)",
+        "always answers one row",
+        "aggregate it",
+    ),
+    (
+        "DS321",
+        "SELECT * FROM trades t JOIN quotes q ON px > ^(SELECT MAX(bid) FROM quotes)",
+        "can't stand for a value in ON",
         "FROM",
     ),
     (

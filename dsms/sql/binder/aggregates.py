@@ -3,7 +3,7 @@ aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -13,6 +13,7 @@ from dsms.sql.binder.calls import call, function_error
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.lists import aggregated
 from dsms.sql.binder.samples import told_apart
+from dsms.sql.binder.scalar_queries import scalar_queries
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, Lit
@@ -50,6 +51,15 @@ def is_grouping(node: ast.Node) -> bool:
         case ast.FuncCall(ast.Ident(text, False), args, False, False, None):
             return text.upper() == "GROUPING" and bool(args)
     return False
+
+
+def aggregate_calls(node: ast.Node) -> Iterator[ast.Node]:
+    """The outermost ones in the expression, other than inside of its subqueries."""
+    if is_aggregate_call(node):
+        yield node
+    elif not isinstance(node, ast.Query):
+        for child in ast.children(node):
+            yield from aggregate_calls(child)
 
 
 @dataclass(slots=True)
@@ -104,7 +114,7 @@ class Grouping:
         if is_grouping(node):
             assert isinstance(node, ast.FuncCall)
             return self._grouping(env, node)
-        if has_aggregate(node) or isinstance(node, ast.WstreamArg):
+        if has_aggregate(node) or isinstance(node, ast.WstreamArg) or scalar_queries([node]):
             return None
         if isinstance(
             node, ast.RowExpr | ast.InQuery | ast.Quantified | ast.Exists | ast.ScalarQuery

@@ -3,8 +3,8 @@ casts written out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dsms.sql import ast, functions
@@ -30,13 +30,15 @@ from dsms.sql.unbind import digits
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """Where an expression stands: the names it sees, the clause (for messages), and what comes
-    before the usual meaning of a node, if anything does (grouping columns and aggregates)."""
+    """Where an expression stands: the names it sees, the clause (for messages), what comes before
+    the usual meaning of a node, if anything does (grouping columns and aggregates), and what reads
+    the value of each scalar subquery."""
 
     ctx: Context
     scope: Scope
     place: str
     before: Callable[[Env, ast.Expr], Expr | None] | None = None
+    values: Mapping[ast.ScalarQuery, Expr] = field(default_factory=dict)
 
     def plain(self) -> Env:
         """The same without `before`."""
@@ -57,6 +59,8 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
     match node:
         case ast.ColumnRef():
             return find(env.scope, node).expr
+        case ast.ScalarQuery() if node in env.values:
+            return env.values[node]
         case ast.Binary(op=op, left=left, right=right):
             return call(BINARY[op], [bind(env, left), bind(env, right)], node)
         case ast.Comparison(op=op, left=left, right=right):

@@ -24,7 +24,8 @@ def no_value(place: str, node: ast.Expr) -> Exception:
                     "MAX(a) AS m FROM s) x"
                 )
             )
-            return error("DS321", "a subquery can't stand for a value", node, hint)
+            message = f"a subquery can't stand for a value in {place}"
+            return error("DS321", message, node, hint)
         case ast.RowExpr():
             return error(
                 "DS217",

@@ -12,9 +12,10 @@ from dsms.sql.binder import boundaries, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.options import check_options
+from dsms.sql.binder.ordering import Ordering, sorted_
 from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.scaled import scaled
-from dsms.sql.binder.select import Ordering, bind_body, bind_nested, output_of, sorted_
+from dsms.sql.binder.select import bind_body, bind_nested, output_of
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.logical import Node, Output

@@ -9,18 +9,18 @@ becomes a subquery whose windows are INTERNAL, and the window is put on that sub
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
+    aggregate_calls,
     default_type,
     grouping,
     has_aggregate,
     is_aggregate_call,
-    position_error,
     without_aliases,
 )
 from dsms.sql.binder.answers import answers_at_boundaries, appending
@@ -31,25 +31,21 @@ from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended, entries
 from dsms.sql.binder.joins import build, select_over, settle_tables
 from dsms.sql.binder.lists import without_order
-from dsms.sql.binder.scope import Scope, find, relation_scope, star
+from dsms.sql.binder.ordering import Ordering, order_columns, order_key, output_column
+from dsms.sql.binder.scalar_queries import (
+    beside,
+    bind_scalar,
+    open_columns,
+    scalar_queries,
+    with_values,
+)
+from dsms.sql.binder.scope import Scope, find, star
 from dsms.sql.binder.set_operations import combined
 from dsms.sql.binder.subqueries import bind_test, parts
 from dsms.sql.codes import error
-from dsms.sql.expr import Col, Expr, conjuncts
-from dsms.sql.logical import Append, Distinct, Node, Select, Sort
+from dsms.sql.expr import Col, Expr, conjuncts, rewrite
+from dsms.sql.logical import Append, Distinct, Node, Select
 from dsms.sql.printer import to_sql
-
-Order = tuple[Expr, bool, bool]
-
-
-@dataclass(slots=True)
-class Ordering:
-    """ORDER BY of the whole query, handed to the block whose names it may use.  `keys` are filled
-    in there."""
-
-    items: Sequence[ast.OrderItem]
-    keys: list[Order] = field(default_factory=list)
-
 
 # ---------------------------------------------------------------- queries
 
@@ -134,7 +130,7 @@ def bind_body(
         case ast.SetOp():
             bound = _set_op(ctx, body, beyond)
             if ordering is not None:
-                _order_columns(ctx, bound, ordering)
+                order_columns(ctx, bound, ordering)
             return bound
         case ast.Select():
             return _Block(ctx, body, beyond, internal, open_nulls).bind(ordering)
@@ -142,6 +138,8 @@ def bind_body(
 
 
 # ---------------------------------------------------------------- one block
+
+Read = dict[ast.ScalarQuery, Expr]  # what reads the value of each
 
 
 class _Block:
@@ -160,18 +158,24 @@ class _Block:
 
     def bind(self, ordering: Ordering | None) -> Bound:
         first = len(self.ctx.windows)
-        node, scope = self._rows()
+        inside, above = self._scalar_queries(ordering)
+        node, scope, values = self._rows(inside)
         more: list[Node] = []
-        env = Env(self.ctx, scope, "the select list")
+        joined: list[Node] = []
+        env = Env(self.ctx, scope, "the select list", values=values)
         groups = self._grouping(env)
         if groups is not None:
-            env = replace(env, before=groups.before)
-            more = [self._rows()[0] for _ in (groups.sets or ())[1:]]
+            more = [self._rows(inside)[0] for _ in (groups.sets or ())[1:]]
+            joined = [bind_scalar(self.ctx, self.block, q, self.beyond) for q in above]
+            over = dict(zip(above, open_columns(joined), strict=True))
+            env = replace(env, before=groups.before, values={**values, **over})
         exprs, names = self._items(env, ordering is not None)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
         if groups is not None:
-            node = groups.node([node, *more])
+            node, place = beside(groups.node([node, *more]), joined)
+            exprs, hidden = [place(e) for e in exprs], [place(e) for e in hidden]
+            having = None if having is None else place(having)
         if having is not None:
             node = Select(node, having, node.schema)
         node = project(node, exprs + hidden, names + called)
@@ -185,21 +189,47 @@ class _Block:
             node, tuple(names), self._internal_at(), tuple(map(_argument_name, self.select.items))
         )
 
-    def _rows(self) -> tuple[Node, Scope]:
-        """FROM and WHERE."""
+    def _scalar_queries(
+        self, ordering: Ordering | None
+    ) -> tuple[list[ast.ScalarQuery], list[ast.ScalarQuery]]:
+        """Those that are joined with the rows, and those that are joined with the groups."""
+        select, order = self.select, () if ordering is None else ordering.items
+        items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
+        found = scalar_queries([*items, select.having, *(o.expr for o in order)])
+        if not self._is_grouped():
+            return found, []
+        calls = [c for e in (*items, select.having) if e is not None for c in aggregate_calls(e)]
+        inside = scalar_queries(calls)
+        return inside, [q for q in found if q not in inside]
+
+    def _rows(self, queries: Sequence[ast.ScalarQuery]) -> tuple[Node, Scope, Read]:
+        """FROM and WHERE, and what reads the value of each of these queries."""
         from_ = bind_from(self.ctx, self.block, self.select, self.beyond)
-        settle_tables(self.ctx, from_.group)
         plain, tests = parts(self.select.where)
-        env = Env(self.ctx, from_.scope, "WHERE")
+        queries = [*scalar_queries(plain), *queries]
+        values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))
+        settle_tables(self.ctx, from_.group)
+        env = Env(self.ctx, from_.scope, "WHERE", values=values)
         conditions = [c for node in plain for c in conjuncts(self._condition(env, node))]
         built, rest = build(from_.group, conditions)
         built = select_over(built, rest)
         place = built.place()
-        scope = from_.scope.mapped(lambda c: Col(place[c.index], c.type, c.name))
+
+        def placed(c: Col) -> Col:
+            return Col(place[c.index], c.type, c.name)
+
+        scope = from_.scope.mapped(placed)
         node = built.node
         for test in tests:
             node = bind_test(self.ctx, self.block, node, scope, test)
-        return node, scope
+        return node, scope, {key: rewrite(value, placed) for key, value in values.items()}
+
+    def _is_grouped(self) -> bool:
+        select = self.select
+        items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
+        return bool(
+            select.group_by or select.having is not None or any(has_aggregate(e) for e in items)
+        )
 
     def _condition(self, env: Env, node: ast.Expr) -> Expr:
         """A condition of WHERE; the error for one that names an alias of the select list says
@@ -222,15 +252,9 @@ class _Block:
             raise
 
     def _grouping(self, env: Env) -> Grouping | None:
-        select = self.select
-        items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
-        if (
-            not select.group_by
-            and select.having is None
-            and not any(has_aggregate(e) for e in items)
-        ):
+        if not self._is_grouped():
             return None
-        return grouping(replace(env, place="GROUP BY"), select)
+        return grouping(replace(env, place="GROUP BY"), self.select)
 
     def _items(self, env: Env, outermost: bool) -> tuple[list[Expr], list[str]]:
         exprs: list[Expr] = []
@@ -288,7 +312,7 @@ class _Block:
         called: list[str] = []
         env = replace(env, place="ORDER BY")
         for item in ordering.items:
-            at = _output_column(item, names)
+            at = output_column(item, names)
             if at is None:
                 if env.before is None and has_aggregate(item.expr):
                     raise error(
@@ -306,7 +330,7 @@ class _Block:
                     called.append(to_sql(item.expr))
             without_order("lt", [(exprs + hidden)[at].type], item)
             type_, name = (exprs + hidden)[at].type, (names + called)[at]
-            ordering.keys.append(_key(item, Col(at, type_, name)))
+            ordering.keys.append(order_key(item, Col(at, type_, name)))
         return hidden, called
 
     def _internal_at(self) -> ast.Node | None:
@@ -331,26 +355,6 @@ def _position(exprs: list[Expr], expr: Expr) -> int:
     return exprs.index(expr) if expr in exprs else len(exprs)
 
 
-def _output_column(item: ast.OrderItem, names: Sequence[str]) -> int | None:
-    """The output column that ORDER BY names by position, alias or name."""
-    node = item.expr
-    if isinstance(node, ast.IntLit):
-        if not 1 <= node.value <= len(names):
-            raise position_error("ORDER BY", node, len(names))
-        return node.value - 1
-    if isinstance(node, ast.ColumnRef) and node.table is None:
-        found = [i for i, n in enumerate(names) if node.name.matches(n)]
-        return found[0] if len(found) == 1 else None
-    if is_aggregate_call(node):
-        text = to_sql(node)
-        return names.index(text) if names.count(text) == 1 else None
-    return None
-
-
-def _key(item: ast.OrderItem, expr: Expr) -> Order:
-    return expr, item.descending, bool(item.nulls_first)
-
-
 # ---------------------------------------------------------------- set operations
 
 
@@ -371,27 +375,3 @@ def _operand(
         raise error("DS327", "Wstream can't stand in an operand of a set operation", operand, hint)
     nulls = isinstance(operand, ast.Select) and not operand.distinct
     return bind_body(ctx, operand, beyond, open_nulls=nulls)
-
-
-def _order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
-    """ORDER BY over a set operation: its output columns, and expressions over them."""
-    env = Env(ctx, relation_scope(bound.schema(), None), "ORDER BY")
-    for item in ordering.items:
-        at = _output_column(item, bound.names)
-        if at is None:
-            hint = "order by a column of the first SELECT, or by its position"
-            if not isinstance(item.expr, ast.ColumnRef) or item.expr.table is not None:
-                raise error(
-                    "DS332", "ORDER BY over a set operation takes its output columns", item, hint
-                )
-            expr = bind(env, item.expr)
-        else:
-            expr = Col(at, bound.node.schema[at].type, bound.names[at])
-        without_order("lt", [expr.type], item)
-        ordering.keys.append(_key(item, expr))
-
-
-def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Sort:
-    """The answer in order, cut to LIMIT.  Its schema is the first columns of its child's: the
-    others, which only ORDER BY needs, are dropped."""
-    return Sort(bound.node, tuple(ordering.keys), query.limit, query.offset or 0, bound.schema())

@@ -18,6 +18,7 @@ from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.groups import Item, Leaf, split
 from dsms.sql.binder.joins import Built, build, select_over, settle_tables
 from dsms.sql.binder.properties import append_only, reads_stream, strict
+from dsms.sql.binder.scalar_queries import scalar_queries, with_values
 from dsms.sql.binder.scope import Scope, star
 from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
@@ -126,8 +127,9 @@ def _absorbed(
     outer = replace(scope, parent=None)
     from_ = bind_from(ctx, block, select, (outer, *scope.beyond))
     names = replace(from_.scope.shifted(width), parent=outer, beyond=scope.beyond)
-    env = Env(ctx, names, "WHERE")
     plain, tests = parts(select.where)
+    values = with_values(ctx, block, from_, scalar_queries(plain), (names, *scope.beyond))
+    env = Env(ctx, names, "WHERE", values={q: _shift(v, width) for q, v in values.items()})
     conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
     equal = (
         []
