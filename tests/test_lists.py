@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ from dsms_client.columns import batch_to_rows
 from tests.effort import examples
 from tests.listed import ITEMS, LISTS
 from tests.oracle.lists import packed, unpacked
+from tests.ways import taken
 
 FEW = settings(max_examples=examples(60), deadline=None)
 COLUMNS = ", ".join(f"c{n} LIST({item})" for n, item in enumerate(ITEMS))
@@ -84,6 +87,57 @@ def test_canonical_texts_are_fixed_points(item: Type, data: st.DataObject) -> No
     spaced = [None if t is None else json.dumps(json.loads(t), indent=1) for t in texts]
     if item != FLOAT:  # whose digits json would round
         assert lists.canonical(pa.array(spaced, pa.string()), str(item))[0].to_pylist() == texts
+
+
+CODES = pa.array([0, 1, 0, 1], pa.int8())
+WORDS = pa.array(["a", None])
+VIEWED = pa.DictionaryArray.from_arrays(CODES, WORDS.cast(pa.string_view()))
+ENCODED = {  # items a, NULL, a, NULL
+    "dictionary": pa.DictionaryArray.from_arrays(CODES, WORDS),
+    "dictionary with NULL": pa.array(["a", None, "a", None]).dictionary_encode(),
+    "dictionary of views": VIEWED,
+    "runs": pc.run_end_encode(pa.array(["a", None, "a", None])),
+    "views": pa.array(["a", None, "a", None], pa.string_view()),
+}
+OUTER: dict[str, Callable[[pa.Array], pa.Array]] = {  # [a, NULL], NULL, [a, NULL]
+    "list": lambda v: pa.ListArray.from_arrays(pa.array([0, None, 2, 4], pa.int32()), v),
+    "large_list": lambda v: pa.LargeListArray.from_arrays(pa.array([0, None, 2, 4]), v),
+    "fixed": lambda v: pa.FixedSizeListArray.from_arrays(
+        pa.concat_arrays([v, v.slice(2)]), 2, mask=pa.array([False, True, False])
+    ),
+    "view": lambda v: pa.ListViewArray.from_arrays(
+        pa.array([2, 0, 2], pa.int32()), pa.array([2] * 3, pa.int32()), v, mask=NONE_BETWEEN
+    ),
+    "large_view": lambda v: pa.LargeListViewArray.from_arrays(
+        pa.array([2, 0, 2]), pa.array([2] * 3), v, mask=NONE_BETWEEN
+    ),
+    "dictionary": lambda v: pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 0], pa.int8()),
+        pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), v),
+    ),
+}
+NONE_BETWEEN = pa.array([False, True, False])
+
+
+@pytest.mark.parametrize("items", ENCODED)
+@pytest.mark.parametrize("outer", OUTER)
+def test_items_may_be_encoded_as_columns_are(outer: str, items: str) -> None:
+    column = OUTER[outer](ENCODED[items])
+    column.validate(full=True)
+    wanted = ['["a", null]', None, '["a", null]']
+    for data, texts in (
+        (column, wanted),
+        (column.slice(1), wanted[1:]),
+        (column.slice(3), []),
+        (pa.chunked_array([column, column.slice(2)]), [*wanted, *wanted[2:]]),
+    ):
+        assert taken(pa.table({"a": data}), list_of(STRING)) == [str(t) for t in texts]
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["a", "b"])])
+def test_lists_of_categories_come_from_polars(kind: Any) -> None:
+    frame = pl.DataFrame({"a": pl.Series([["a", None], None], dtype=pl.List(kind))})
+    assert taken(frame, list_of(STRING)) == ['["a", null]', "None"]
 
 
 FORMS = {

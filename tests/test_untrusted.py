@@ -101,7 +101,8 @@ def test_in_process_too(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", ["c STRING", "c BYTES", "c INT", "c TIMESTAMP", "c DECIMAL(10,2)"]
+    "columns",
+    ["c STRING", "c BYTES", "c INT", "c TIMESTAMP", "c DECIMAL(10,2)", "c LIST(STRING)"],
 )
 def test_every_valid_stream_is_taken_or_refused(columns: str) -> None:
     for data in seeds():
@@ -170,10 +171,34 @@ def test_compressed_buffers_are_judged_by_what_they_declare(
         assert huge != data and code_of(huge) == "DS510"
 
 
-@pytest.mark.parametrize("form", ["dictionary", "runs", "view"])
+FORMS = [
+    "dictionary",
+    "runs",
+    "view",
+    "lists of a dictionary",
+    "views of a dictionary",
+    "lists of runs",
+    "a dictionary of lists",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_what_is_written_out_is_bounded(form: str) -> None:
     word, rows = "x" * 100_000, 10_000
-    if form == "dictionary":
+    codes = pa.array(np.zeros(rows, np.int8))
+    if form == "lists of a dictionary":
+        items = pa.DictionaryArray.from_arrays(codes, [word])
+        array = pa.ListArray.from_arrays(pa.array([0, 1, rows], pa.int32()), items)
+    elif form == "views of a dictionary":
+        items = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), [word])
+        places = pa.array(np.zeros(rows, np.int32))
+        array = pa.ListViewArray.from_arrays(places, pa.array(np.full(rows, 2, np.int32)), items)
+    elif form == "lists of runs":
+        items = pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([word]))
+        array = pa.LargeListArray.from_arrays(pa.array([0, 1, rows]), items)
+    elif form == "a dictionary of lists":
+        array = pa.DictionaryArray.from_arrays(codes, pa.array([[word, None], None]))
+    elif form == "dictionary":
         array = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([word]))
     elif form == "runs":
         array = pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([word]))

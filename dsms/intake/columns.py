@@ -31,15 +31,15 @@ import pyarrow.types as kinds
 
 from dsms import lists
 from dsms.decimals import decimals, resized, whole
-from dsms.forms.encodings import without_runs
+from dsms.forms.encodings import plain_type, without_encodings
 from dsms.forms.frames import without_extension
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants
 from dsms.instants import why_not as why_no_instant
 from dsms.intake.values import physical, shown
 from dsms.lengths import lengths
 from dsms.sql.types import Kind, Type, item_of
-from dsms.untrusted.types import why_not
-from dsms.untrusted.views import without_views
+from dsms.untrusted.types import is_list, why_not
+from dsms.untrusted.views import is_view
 
 TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 _FAR = 2**62  # µs: outside the years 0001-9999 in both directions
@@ -147,22 +147,19 @@ def _plain(array: pa.Array) -> pa.Array:
     array = without_extension(array)
     if kinds.is_dictionary(array.type):
         return _whole_decimals(array.dictionary).take(array.indices)
-    if kinds.is_run_end_encoded(array.type):
-        array = without_runs(array)
     return _whole_decimals(array)
 
 
 def _whole_decimals(array: pa.Array) -> pa.Array:
     """Of a negative scale those of none, as Arrow's casts count no digits of others."""
-    array = without_views(array)
+    array = without_encodings(array)
     return whole(array) if kinds.is_decimal(array.type) and array.type.scale < 0 else array
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
-    encoded = kinds.is_dictionary(type_) or kinds.is_run_end_encoded(type_)
-    return without_views(pa.array([], type_.value_type)).type if encoded else type_
+    return type_ if is_view(type_) else plain_type(type_)  # Arrow joins views
 
 
 def _shown(type_: pa.DataType) -> str:
@@ -319,17 +316,6 @@ def _micros(a: pa.Array) -> pa.Array:
         return a.cast(pa.int64())
     ticks = a.cast(pa.int64())
     return with_nulls_of(to_micros(int_values(ticks), TICKS[a.type.unit]), ticks)
-
-
-def is_list(t: pa.DataType) -> bool:
-    """Whether values are lists of one form or another."""
-    return bool(
-        kinds.is_list(t)
-        or kinds.is_large_list(t)
-        or kinds.is_fixed_size_list(t)
-        or kinds.is_list_view(t)
-        or kinds.is_large_list_view(t)
-    )
 
 
 def is_text(t: pa.DataType) -> bool:

@@ -31,7 +31,7 @@ def check_contents(table: pa.Table, limit: int) -> None:
     column that has over `limit` bytes when its dictionary, runs or views are written out."""
     table.validate(full=True)
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        size = sum(map(_written_out, column.chunks))
+        size = sum(map(written_out, column.chunks))
         if size > limit:
             raise UsageError(
                 "DS510",
@@ -41,7 +41,7 @@ def check_contents(table: pa.Table, limit: int) -> None:
             )
 
 
-def _written_out(array: pa.Array) -> int:
+def written_out(array: pa.Array) -> int:
     """Bytes of the texts that a dictionary, runs or views stand for; 0 for columns that hold their
     values."""
     if isinstance(array, pa.ExtensionArray):
@@ -51,28 +51,48 @@ def _written_out(array: pa.Array) -> int:
             array.dictionary, np.bincount(_indices(array), minlength=len(array.dictionary))
         )
     if kinds.is_run_end_encoded(array.type):
-        values = array.values.slice(array.find_physical_offset(), array.find_physical_length())
-        ends = array.run_ends.slice(array.find_physical_offset(), array.find_physical_length())
-        starts = (
-            np.concatenate([[array.offset], ends.to_numpy()[:-1]]) if len(ends) else ends.to_numpy()
-        )
-        stops = np.minimum(ends.to_numpy(), array.offset + len(array))
-        return _repeated(values, stops - starts)
-    if kinds.is_list_view(array.type) or kinds.is_large_list_view(array.type):
-        return _listed(array)
+        return _repeated(*_runs(array))
+    if _is_list_view(array.type):
+        return int(_view_items(array).sum())
     if kinds.is_nested(array.type):
-        return _written_out(array.flatten())
+        return written_out(array.flatten())
     return int(_lengths(array).sum()) if is_view(array.type) else 0
 
 
-def _listed(array: pa.Array) -> int:
-    """Bytes of all items of views of lists, which may lie over each other."""
-    ends = np.concatenate([[0.0], np.cumsum(_lengths(array.values) + 1.0)])
+def _runs(array: pa.RunEndEncodedArray) -> tuple[pa.Array, np.ndarray]:
+    """(the values of runs that lie in the array, how often each is there)."""
+    first, count = array.find_physical_offset(), array.find_physical_length()
+    ends = array.run_ends.slice(first, count).to_numpy()
+    starts = np.concatenate([[array.offset], ends[:-1]]) if len(ends) else ends
+    stops = np.minimum(ends, array.offset + len(array))
+    return array.values.slice(first, count), stops - starts
+
+
+def _is_list_view(type_: pa.DataType) -> bool:
+    return bool(kinds.is_list_view(type_) or kinds.is_large_list_view(type_))
+
+
+def _view_items(array: pa.Array) -> np.ndarray:
+    """Bytes of the items of each view of a list, which may lie over each other."""
+    ends = _ends(array.values)
     first = array.offsets.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
     size = array.sizes.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
     here = array.is_valid().to_numpy(zero_copy_only=False)
     first, size = np.where(here, first, 0), np.where(here, size, 0)
-    return int((ends[first + size] - ends[first]).sum())
+    return ends[first + size] - ends[first]
+
+
+def _list_items(array: pa.Array) -> np.ndarray:
+    """Bytes of the items of each list."""
+    count = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    stops = np.cumsum(count.astype(np.int64))
+    ends = _ends(array.flatten())
+    return ends[stops] - ends[stops - count]
+
+
+def _ends(items: pa.Array) -> np.ndarray:
+    """Bytes of all items before each, and of all."""
+    return np.concatenate([[0.0], np.cumsum(_lengths(items) + 1.0)])
 
 
 def _indices(array: pa.DictionaryArray) -> np.ndarray:
@@ -84,9 +104,21 @@ def _repeated(values: pa.Array, times: np.ndarray) -> int:
 
 
 def _lengths(array: pa.Array) -> np.ndarray:
-    """Bytes of each value."""
+    """Bytes of each value, written out."""
     if is_view(array.type):
         return view_lengths(array)
+    if kinds.is_dictionary(array.type):
+        there, places = array.indices.is_valid(), array.indices.fill_null(0)
+        lengths = np.append(_lengths(array.dictionary), 0)  # NULLs may point to none
+        found = lengths[places.cast(pa.int64()).to_numpy()]
+        return np.where(there.to_numpy(zero_copy_only=False), found, 0)
+    if kinds.is_run_end_encoded(array.type):
+        values, times = _runs(array)
+        return np.repeat(_lengths(values), times)
+    if _is_list_view(array.type):
+        return _view_items(array)
+    if kinds.is_nested(array.type):
+        return _list_items(array)
     if any(is_(array.type) for is_ in _SIZED):
         return pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     width = array.type.bit_width // 8 if _has_width(array.type) else 0

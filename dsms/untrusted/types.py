@@ -1,4 +1,4 @@
-"""Which Arrow types may come in: flat ones, a dictionary or runs over them, lists of them, with
+"""Which Arrow types may come in: flat ones, a dictionary or runs over them, lists of these, with
 parameters in their ranges.
 
 Arrow takes a decimal of any scale from a stranger's schema, and its casts look the scale up in
@@ -49,14 +49,20 @@ def why_not(type_: pa.DataType) -> str | None:
     """Why values of the type are not taken, or None."""
     if isinstance(type_, pa.BaseExtensionType):
         type_ = type_.storage_type
-    if kinds.is_dictionary(type_) or kinds.is_run_end_encoded(type_):
-        type_ = type_.value_type
-    if _is_list(type_):
+    type_ = decoded(type_)
+    if is_list(type_):
         return _of_list(type_)
     return _flat(type_)
 
 
-def _is_list(type_: pa.DataType) -> bool:
+def decoded(type_: pa.DataType) -> pa.DataType:
+    """The type of what a dictionary or runs hold; any other as it is."""
+    encoded = kinds.is_dictionary(type_) or kinds.is_run_end_encoded(type_)
+    return type_.value_type if encoded else type_
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether values are lists of one form or another."""
     return any(
         belongs(type_)
         for belongs in (
@@ -70,8 +76,8 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _of_list(type_: pa.DataType) -> str | None:
-    """Why lists of the type are not taken: what is in them is flat, and no dictionary."""
-    item = type_.value_type
+    """Why lists of the type are not taken: what is in them is flat, a dictionary, or runs."""
+    item = decoded(type_.value_type)
     if isinstance(item, pa.BaseExtensionType):
         return "a list has no items of an extension type"
     if kinds.is_fixed_size_list(type_) and not 0 <= type_.list_size <= MAX_WIDTH:

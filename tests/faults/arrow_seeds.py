@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 INSTANT = dt.datetime(2020, 1, 2, 3, 4, 5)
 WORDS = ["a", None, "ééé", "a longer text than twelve bytes", ""]
@@ -72,11 +73,21 @@ def _nested() -> Iterator[pa.Array]:
     yield pa.array([[("k", 1)], None, [], [("l", 2)], []], pa.map_(pa.string(), pa.int64()))
     yield pa.array([[[1]], None, [[2, 3], []], [], [[4]]])
     yield pa.array([[1, 2]] * 5, pa.list_(pa.int64(), 2))
+    yield from _encoded_items()
     yield pa.array([dt.time(1, 2)] * 5)
     yield pa.ExtensionArray.from_storage(
         pa.uuid(), pa.array([b"0123456789abcdef"] * 5, pa.binary(16))
     )
     yield pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None, 1, 1], pa.int8()))
+
+
+def _encoded_items() -> Iterator[pa.Array]:
+    words = pa.array(["x", None, "x", "a text of over twelve bytes", "x"])
+    for items in (words.dictionary_encode(), pc.run_end_encode(words)):
+        yield pa.ListArray.from_arrays(pa.array([0, None, 2, 2, 3, 5], pa.int32()), items)
+        yield pa.ListViewArray.from_arrays(
+            pa.array([3, 0, 0, 1, 2], pa.int32()), pa.array([2, 0, 5, 1, 1], pa.int32()), items
+        )
 
 
 def stream_bytes(table: pa.Table | pa.RecordBatch, **options: object) -> bytes:

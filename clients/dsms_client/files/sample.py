@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from dsms.untrusted.types import decoded, is_list
 from dsms_client.files import csvfile, json_array, jsonfile, linesfile, nested, zeekfile
 from dsms_client.files.csvfile import one_array
 from dsms_client.files.header import read_header
@@ -203,13 +204,13 @@ def _parquet(source: FileSource, rows: int) -> Sample:
 
 def _sql_of(kind: pa.DataType) -> str | None:
     """The SQL type of an Arrow type."""
-    if kinds.is_dictionary(kind):
-        return _sql_of(kind.value_type)
+    kind = decoded(kind)
     if kinds.is_decimal(kind):
         fits = kind.precision <= 38 and 0 <= kind.scale <= kind.precision
         return f"DECIMAL({kind.precision}, {kind.scale})" if fits else None
-    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
-        item = None if kinds.is_nested(kind.value_type) else _sql_of(kind.value_type)
+    if is_list(kind):
+        inner = decoded(kind.value_type)
+        item = None if kinds.is_nested(inner) else _sql_of(inner)
         return None if item is None else f"LIST({item})"
     tests = (
         (kinds.is_boolean, "BOOL"), (kinds.is_integer, "INT"), (kinds.is_floating, "FLOAT"),
