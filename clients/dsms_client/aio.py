@@ -21,7 +21,7 @@ from typing import Any
 from dsms.errors import DsmsError, UsageError
 from dsms.forms.moments import Moment, moment
 from dsms_client.link import Link, no_hello
-from dsms_client.outgoing import Values, frame_of, frames_of, values_of
+from dsms_client.outgoing import Values, frame_bytes, frame_of, frames_of, values_of
 from dsms_client.patience import given_up_after, may_pass
 from dsms_client.protocol import DEFAULT_PORT, VERSION, error_from_map
 from dsms_client.results import IngestReport, Result, RowSet, report_of, result_of
@@ -75,6 +75,7 @@ class AsyncClient:
         self._unanswered = Unanswered(f"{host}:{port}")
         self._subs: dict[str, Reading[Any]] = {}
         self._knows_changes = False  # the server does
+        self._frame_bytes = frame_bytes(None)
         self._ids = 0
         # grows across restarts of a writer that keeps its name
         self._seq = time.time_ns() if seq is None else seq
@@ -158,6 +159,7 @@ class AsyncClient:
             raise
         self._link, self._met = link, True
         self._knows_changes = "changes" in reply
+        self._frame_bytes = frame_bytes(reply.get("max_frame"))
         self._keep_up(link, reply.get("ping_seconds"))
         self._send_again(reply.get("run"))
 
@@ -356,7 +358,7 @@ class AsyncClient:
         """
         self._raise_late()
         futures, starts, rows = [], [], 0
-        for field, count in frames_of(data, f"stream {stream}"):
+        for field, count in frames_of(data, f"stream {stream}", self._frame_bytes):
             await self._room.wait()
             if positions:
                 field["positions"] = True
