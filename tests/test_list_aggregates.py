@@ -153,6 +153,20 @@ def test_means_of_samples_have_no_bias_and_the_error_that_is_told() -> None:
     assert abs(means.std() / error - 1) < 0.1
 
 
+def test_a_sample_is_what_the_reference_says() -> None:
+    engine = filled()
+    engine.ingest("s", [(0, i, i) for i in range(20)])
+    engine.heartbeat("s", SECOND)
+    for sample, chosen in (
+        ("SAMPLE(x, 5)", "HASH(HASH(k, x, t))"),
+        ("SAMPLE(x, HASH(x), 5)", "HASH(HASH(x))"),
+        ("SAMPLE(x, x, 5)", "HASH(x)"),
+    ):
+        found = json.loads(rows(engine, f"SELECT {sample} FROM s")[0][0])
+        wanted = rows(engine, f"SELECT x FROM s ORDER BY {chosen} LIMIT 5")
+        assert sorted(found) == sorted(x for (x,) in wanted)
+
+
 def test_a_sample_has_no_row_twice_and_all_of_few() -> None:
     for one in samples(20, 15, 20):
         assert len(one) == len(set(one)) == 15

@@ -14,7 +14,7 @@ from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql.binder.samples import limit
 from dsms.sql.functions import call
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, NULL, STRING, Type, decimal
+from dsms.sql.types import BOOL, BYTES, FLOAT, INT, NULL, STRING, Type, decimal, list_of
 from tests.oracle.scalar import evaluate
 from tests.scalars import apply, columns
 
@@ -54,6 +54,8 @@ def _hashes(column: pa.Array) -> np.ndarray:
         ((FLOAT,), (-0.0,), -2152535657050944081),
         ((NULL,), (None,), 0),
         ((STRING,), (None,), 0),
+        ((list_of(INT),), ("[1]",), -4356374706190104004),
+        ((list_of(STRING),), ('["a"]',), 8213643226172755053),
     ],
 )
 def test_hashes_stay_what_they_are(
@@ -71,6 +73,8 @@ def test_hashes_are_the_oracles() -> None:
         BYTES: (b"", b"\x00\xff", None),
         decimal(38, 2): (Decimal("-0.25"), Decimal(2**63), Decimal(2**62), Decimal("0.10"), None),
         BOOL: (True, False, None),
+        list_of(FLOAT): ("[]", '[0.0, null, 2.5, "NaN", "Infinity", 1e+300]', None),
+        list_of(decimal(38, 2)): (f"[{2**63}.00, {2**62}.00, -0.25, {10**36 - 1}.99, null]",),
     }
     for a, b in pairwise((*kinds, INT)):
         rows = list(product(kinds[a], kinds[b]))
@@ -88,6 +92,17 @@ def test_equal_numbers_of_any_type_have_one_hash() -> None:
             for t, v in zip(types, (value, float(value), Decimal(value)), strict=True)
         }
         assert len(found) == 1
+
+
+def test_equal_lists_of_any_numbers_have_one_hash() -> None:
+    wanted = apply("hash", [list_of(INT)], [("[1, null, -3]",), ("[]",), (None,)])
+    assert len(set(wanted[0])) == 3
+    for item, texts in (
+        (FLOAT, ("[1.0, null, -3.0]", "[]", None)),
+        (decimal(5, 2), ("[1.00, null, -3.00]", "[]", None)),
+        (decimal(38, 0), ("[1, null, -3]", "[]", None)),
+    ):
+        assert apply("hash", [list_of(item)], [(t,) for t in texts]) == wanted
 
 
 def test_the_share_is_drawn_without_bias() -> None:

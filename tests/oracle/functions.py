@@ -7,7 +7,7 @@ themselves.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from math import fmod, isfinite, isinf, isnan, nan
 from typing import Any
@@ -207,8 +207,9 @@ def hash_of(x: Value) -> int:
     return _signed(_hash_of(x))
 
 
-def _hash(call: Call, value: Eval) -> int:
-    found, *rest = [_hash_of(value(a)) for a in call.args]
+def hashed(values: Sequence[Value]) -> int:
+    """HASH of several values."""
+    found, *rest = map(_hash_of, values)
     for more in rest:
         found = _spread(found) ^ more
     return _signed(found)
@@ -228,7 +229,6 @@ LAZY: dict[str, Callable[[Call, Eval], Value]] = {
     "greatest": _extreme(1),
     "least": _extreme(-1),
     "concat_ws": _concat_ws,
-    "hash": _hash,
 }
 
 __all__ = ["FUNCTIONS", "LAZY", "Failed", "check", "truncated"]

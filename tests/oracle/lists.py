@@ -11,10 +11,10 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from dsms.sql.expr import Call, Col
-from dsms.sql.types import STRING, Kind, Type, item_of, list_of
+from dsms.sql.types import FLOAT, STRING, Kind, Type, item_of, list_of
 from tests.oracle import casts
-from tests.oracle.functions import Failed, bounded, check
-from tests.oracle.values import Value, compare
+from tests.oracle.functions import Failed, bounded, check, hashed
+from tests.oracle.values import Value, compare, fits_int
 
 MOST = 65536
 ODD = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -205,6 +205,29 @@ LISTS: dict[str, Callable[..., Value]] = {
     "array_to_string": _to_string,
     "string_split": _split,
 }
-LAZY: dict[str, Callable[..., Value]] = {"list_value": _list_value}
+
+
+def _by_value(text: Value, type_: Type) -> Value:
+    """A list of numbers in which those that an INT holds are written as INTs, others as FLOATs."""
+    item = item_of(type_) if type_.kind is Kind.LIST else None
+    if text is None or item is None or item.kind not in (Kind.FLOAT, Kind.DECIMAL):
+        return text
+    return f"[{', '.join(map(_number_by_value, unpacked(str(text), type_)))}]"
+
+
+def _number_by_value(x: Any) -> str:
+    if x is None:
+        return "null"
+    for exact in (x, float(x)):
+        if math.isfinite(exact) and exact == int(exact) and fits_int(int(exact)):
+            return str(int(exact))
+    return packed([float(x)], list_of(FLOAT))[1:-1]
+
+
+def _hash(call: Call, value: Callable[[Any], Value]) -> Value:
+    return hashed([_by_value(value(a), a.type) for a in call.args])
+
+
+LAZY: dict[str, Callable[..., Value]] = {"list_value": _list_value, "hash": _hash}
 
 __all__ = ["LAZY", "LISTS", "cast", "packed", "unpacked"]

@@ -201,7 +201,7 @@ TEXT = (
     Function(
         "hash",
         "64 bits of the values in their order, the same everywhere and in every version. Numbers "
-        "are hashed by value (1, 1.0 and DECIMAL 1.00 alike); NULL counts as a value.",
+        "are hashed by value (1, 1.0 and DECIMAL 1.00 alike), in lists too; NULL is a value.",
         (SOME_TO_INT,),
         nulls="never NULL",
     ),
