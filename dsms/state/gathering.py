@@ -13,11 +13,12 @@ from weakref import ref
 
 import numpy as np
 import pyarrow as pa
-from numba import carray, njit
+from numba import njit
 
 from dsms.state.batch import Batch, picked
 from dsms.state.columns import EIGHT_BYTES
-from dsms.state.probing import column_at, is_text, pointer
+from dsms.state.memory import carray, pointer
+from dsms.state.probing import column_at, is_text
 from dsms.state.ring import SubWindow
 
 TS, ID, COLUMNS = 0, 1, 2  # two addresses a column: words or ends of texts, and octets

@@ -10,23 +10,12 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-from numba import carray, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from dsms.state.columns import numpy_values
+from dsms.state.memory import carray, pointer
 
 WORDS = 64  # values that are compared one by one
-
-
-@intrinsic
-def pointer(typing, address):  # type: ignore[no-untyped-def]
-    """An int64 as a pointer."""
-
-    def made(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(args[0], cgutils.voidptr_t)
-
-    return types.voidptr(address), made
 
 
 @njit(cache=True, nogil=True)

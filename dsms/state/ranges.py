@@ -16,12 +16,13 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import carray, njit
+from numba import njit
 
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true, numpy_valid
 from dsms.state.index import known
-from dsms.state.probing import place_at, pointer
+from dsms.state.memory import carray, pointer
+from dsms.state.probing import place_at
 from dsms.state.ring import Ring, SubWindow
 from dsms.state.stores import NARROW
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numba import carray, njit
+from numba import njit
 
 from dsms.state.columns import numpy_values
-from dsms.state.probing import pointer
+from dsms.state.memory import carray, pointer
 
 BITS = 12
 BUCKETS = 1 << BITS  # more cost as much room as they save rows to compare
