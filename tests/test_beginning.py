@@ -290,6 +290,15 @@ def test_what_is_missing_in_time_and_what_is_counted_are_told_together() -> None
     assert partial() is None
 
 
+def test_what_has_passed_is_told_no_more() -> None:
+    """`partial_until` stood there for ever."""
+    engine = engine_with("", settings=Settings(retain_default=0, retain_default_rows=0))
+    created(engine, "SELECT COUNT(*) FROM s [RANGE 10 s]")
+    for at, until in ((11 * S, 12 * S), (12 * S, None), (30 * S, None)):
+        engine.heartbeat("s", at)
+        assert partial_until(engine) == until
+
+
 def test_what_is_missing_in_time_alone_is_left_when_rows_have_come() -> None:
     engine = Engine()
     for name in "ab":

@@ -14,7 +14,7 @@ from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.text import slide
 from dsms.running.approximation import approximate
-from dsms.running.beginning import partial
+from dsms.running.beginning import partial, whole_at
 from dsms.running.behind import rows_behind, waits_for
 from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
@@ -97,7 +97,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
             ],
         ),
         ("shares_with", INT, [t.get("shares_with") for t in timed]),
-        ("partial_until", TIMESTAMP, [_partial_until(q) for q in queries]),
+        ("partial_until", TIMESTAMP, [whole_at(runtime, q) for q in queries]),
         ("partial", STRING, [partial(runtime, q) for q in queries]),
         ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
         ("shed", STRING, [_shed(q, share) for q, share in zip(queries, shares, strict=True)]),
@@ -182,10 +182,6 @@ def _timing(runtime: Runtime, query: Registered) -> dict[str, Any]:
     if member is not None:
         found["cost"] = member.cost()
     return found
-
-
-def _partial_until(query: Registered) -> int | None:
-    return query.partial_until if ALWAYS < query.partial_until < FOREVER else None
 
 
 def show_windows(runtime: Runtime) -> Rows:

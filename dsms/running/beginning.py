@@ -147,14 +147,16 @@ def partial(runtime: Runtime, query: Registered) -> str | None:
     if query.partial_until >= FOREVER:
         return "for ever"
     clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
-    found = [_until(query, clock), _until_full(runtime, query, clock)]
+    whole = whole_at(runtime, query)
+    until = None if whole is None else instant_text(whole)
+    found = [until, _until_full(runtime, query, clock)]
     return "until " + " and until ".join(filter(None, found)) if any(found) else None
 
 
-def _until(query: Registered, clock: int) -> str | None:
-    """The instant from which windows in time miss nothing, if that is to come."""
-    until = query.partial_until
-    return instant_text(until) if until > max(ALWAYS, clock) else None
+def whole_at(runtime: Runtime, query: Registered) -> int | None:
+    """The instant from which windows in time miss nothing, if there is one and it is to come."""
+    clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
+    return query.partial_until if max(ALWAYS, clock) < query.partial_until < FOREVER else None
 
 
 def _until_full(runtime: Runtime, query: Registered, clock: int) -> str | None:

@@ -111,6 +111,29 @@ def test_the_dump_says_since_when(serve: Any, tmp_path: Path) -> None:
     assert text.index("SET SINCE TO NOW") < text.index("CREATE QUERY q")
 
 
+def test_restore_tells_what_is_still_partial(serve: Any, tmp_path: Path) -> None:
+    """And not what was over before the dump."""
+    engine = filled()
+    engine.execute(
+        "CREATE QUERY long AS SELECT COUNT(*) AS n FROM s [RANGE 20 s];"
+        "CREATE QUERY short AS SELECT COUNT(*) AS n FROM s [RANGE 9 s]"
+    )
+    folder, after = tmp_path / "copy", serve(Engine(settings=engine.runtime.settings))
+    after.engine.execute("CREATE STREAM mine (k INT)")
+    assert ran(serve(engine), "dump", "--windows", str(folder))[0] == 0
+    code, _, complaints = ran(after, "restore", str(folder / "dump.sql"))
+    assert code == 0
+    assert [line for line in complaints.splitlines() if "partial" in line] == [
+        "NOTE: query long: answers are partial until 1970-01-01T00:01:14Z"
+    ]
+    with connect(port=after.port) as db:
+        found = db.query("SHOW QUERIES FULL")
+        names = [found.columns.index(name) for name in ("query", "partial_until", "partial")]
+        shown = {row[names[0]]: [row[n] for n in names[1:]] for row in found.rows}
+    assert shown["q"] == shown["short"] == [None, None]
+    assert shown["long"] == [74 * S, "until 1970-01-01T00:01:14Z"]
+
+
 def test_what_must_be_complete_is_refused_where_it_was(serve: Any, tmp_path: Path) -> None:
     after, _ = restored(serve, serve(filled()), tmp_path / "copy")
     with connect(port=after.port) as db:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dsms_client.sync import Client
 
 FAILED, MISUSED = 1, 2
+PARTIAL = "answers are partial"  # of a warning
 _COUNTED = ("role", "user", "stream", "table", "query")  # as CREATE names them
 
 
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def restore(client: Client, statements: list[Statement], folder: Path) -> int:
     """Run them, and say what came of it; the exit code.  Files that COPY names lie in `folder`."""
     made: Counter[str] = Counter()
+    others = _partial(client).keys()
     for done, statement in enumerate(statements):
         try:
             if copying.is_copy(statement.text):
@@ -64,6 +67,7 @@ def restore(client: Client, statements: list[Statement], folder: Path) -> int:
             for line in show.error(problem, statement.text, statement.line, statement.column):
                 print(line, file=sys.stderr)
             print(f"{done} of {len(statements)} statements ran before that", file=sys.stderr)
+            _tell_partial(client, others)
             return FAILED
         words = statement.text.lower().split(maxsplit=2)[:2]
         kind = words[1] if words[0] == "create" else ""
@@ -71,6 +75,7 @@ def restore(client: Client, statements: list[Statement], folder: Path) -> int:
         for result in results:
             if isinstance(result, Done):
                 _tell(result, kind)
+    _tell_partial(client, others)
     counts = [f"{_plural(kind, made[kind])}" for kind in (*_COUNTED, "row") if made[kind]]
     print(f"restored: {', '.join(counts) or 'nothing'}")
     return 0
@@ -95,7 +100,22 @@ def _tell(result: Done, kind: str) -> None:
     if kind == "user":
         print(prose(result.message))
     for warning in result.warnings:
-        print(prose(f"NOTE: {warning}"), file=sys.stderr)
+        if PARTIAL not in warning:  # rows and time may follow that end it
+            print(prose(f"NOTE: {warning}"), file=sys.stderr)
+
+
+def _tell_partial(client: Client, others: Collection[str]) -> None:
+    """Queries, but for those that were there, whose answers still lack rows."""
+    for query, until in _partial(client).items():
+        if until is not None and query not in others:
+            print(prose(f"NOTE: query {query}: {PARTIAL} {until}"), file=sys.stderr)
+
+
+def _partial(client: Client) -> dict[str, str | None]:
+    """All queries, and until when their answers are partial, if they are."""
+    shown = client.query("SHOW QUERIES FULL")
+    name, until = shown.columns.index("query"), shown.columns.index("partial")
+    return {row[name]: row[until] for row in shown.rows}
 
 
 def _plural(kind: str, count: int) -> str:
