@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("dsms", "server", "clients")
 MOST = 400  # lines of a file
+MOST_TESTS = 500  # ... of tests
 
 # Files that may have more, and why.
 LONG: dict[str, str] = {
@@ -23,17 +24,22 @@ REASON = re.compile(r"# [a-z ]+  # fmt: skip$")
 
 def product() -> dict[str, str]:
     """The product's files, by their paths, and what is in them."""
-    paths = [path for top in PRODUCT for path in (ROOT / top).rglob("*.py")]
+    return below(*PRODUCT)
+
+
+def below(*folders: str) -> dict[str, str]:
+    """The files of folders, by their paths, and what is in them."""
+    paths = [path for top in folders for path in (ROOT / top).rglob("*.py")]
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 
-def too_long(files: dict[str, str], allowed: dict[str, str]) -> list[str]:
-    """Files with more than `MOST` lines that have no reason for it."""
+def too_long(files: dict[str, str], allowed: dict[str, str], most: int = MOST) -> list[str]:
+    """Files with more than so many lines that have no reason for it."""
     sizes = {path: len(text.splitlines()) for path, text in files.items()}
     return [
         f"{path}: {size} lines"
         for path, size in sizes.items()
-        if size > MOST and not allowed.get(path)
+        if size > most and not allowed.get(path)
     ]
 
 
@@ -53,6 +59,12 @@ def test_no_file_is_long_without_a_reason() -> None:
     assert len(files) > 300
     assert too_long(files, LONG) == []
     assert set(LONG) <= set(files)
+
+
+def test_no_file_of_tests_is_long() -> None:
+    files = below("tests")
+    assert len(files) > 300
+    assert too_long(files, {}, MOST_TESTS) == []
 
 
 def test_no_lines_are_laid_out_by_hand_without_a_reason() -> None:

@@ -107,9 +107,9 @@ def test_rule(code: str, text: str, message: str, hint: str | None, catalog: Cat
 
 # of what only the engine finds out, and where they are provoked
 ENGINE = {
-    "DS246": "test_python_functions.py",
-    "DS247": "test_python_functions.py",
-    "DS248": "test_python_functions.py",
+    "DS246": "test_python_functions_wrong.py",
+    "DS247": "test_python_functions_wrong.py",
+    "DS248": "test_python_functions_wrong.py",
     "DS333": "test_set_since.py",
 }
 

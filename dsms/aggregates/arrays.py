@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from dsms import lists
 from dsms.aggregates.parts.base import Arg, Leaving
-from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.words import NONE
 from dsms.aggregates.strings import StringCells, StringKept, StringRows, Texts
 from dsms.sql.expr import AggCall
@@ -68,23 +67,6 @@ class ArrayCells(StringCells):
     @property
     def kind(self) -> pa.DataType:
         return self.item.arrow
-
-    def lift(self, rows: CellRows, cells: int) -> Texts:
-        return self._cut(StringCells.lift(self, rows, cells))
-
-    def combine(self, older: Texts, newer: Texts) -> Texts:
-        return self._cut(StringCells.combine(self, older, newer))
-
-    def merge(
-        self,
-        state: Texts,
-        group: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        base: np.ndarray,
-        cells: int,
-    ) -> Texts:
-        return self._cut(StringCells.merge(self, state, group, low, high, base, cells))
 
     def _cut(self, state: Texts) -> Texts:
         """Without what stands behind the first values."""

@@ -225,13 +225,13 @@ class StringCells(Folds):
         if not len(cell):
             return self.empty(cells)
         order = np.argsort(cell, kind="stable")
-        return Texts(starts_of(cell[order], cells), column.take(pa.array(order)))
+        return self._cut(Texts(starts_of(cell[order], cells), column.take(pa.array(order))))
 
     def combine(self, older: Texts, newer: Texts) -> Texts:
         n = self.size(older)
         index = np.arange(2 * n).reshape(2, n).T.ravel()
         found = self.take(self.concat([older, newer]), index)
-        return Texts(found.starts[::2].copy(), found.values)
+        return self._cut(Texts(found.starts[::2].copy(), found.values))
 
     def subtract(self, whole: Texts, part: Texts) -> Texts:
         raise InternalError("DS905", "lists of texts can't be subtracted; please report this")
@@ -264,7 +264,11 @@ class StringCells(Folds):
     ) -> Texts:
         index, starts = dealt(group, low, high, base, cells)
         found = self.take(state, index)
-        return Texts(found.starts[starts], found.values)
+        return self._cut(Texts(found.starts[starts], found.values))
+
+    def _cut(self, state: Texts) -> Texts:
+        """What is kept of the values of each cell: all."""
+        return state
 
     def lower(self, state: Texts) -> pa.Array:
         there = pa.array(self.present(state))
