@@ -87,6 +87,7 @@ TWISTED = [
     "t [SINCE 5 s UNTIL 1 h AGO] WHERE q.a = t.a",
     "SELECT a FROM s [SINCE 5 s UNTIL 1 min AGO SLIDE 1 min INTERNAL]",
     "SELECT c FROM s [NOW] GROUP BY c, 'x', a + 1 HAVING TRUE",
+    "SELECT a FROM s [NOW] WHERE a > LENGTH([]) AND LENGTH([NULL, NULL]) < a",
     "SELECT 5 AS five, COUNT(*) FROM s [NOW] GROUP BY five",
     "SELECT Dstream(a) FROM s [RANGE 5] UNION ALL SELECT a FROM t [RANGE 5]",
     "SELECT * FROM s [RANGE 1 min INTERNAL], u [NOW INTERNAL], (SELECT DISTINCT a FROM t [NOW]) q "

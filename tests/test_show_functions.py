@@ -26,6 +26,7 @@ def test_all_are_listed_by_name():
     assert set(names) == known | {
         "current_user",
         "grouping",
+        "count_if",
         "instant",
         "window_start",
         "window_end",

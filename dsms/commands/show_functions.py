@@ -41,6 +41,8 @@ def _lines() -> Iterator[Line]:
     yield "instant", "scalar", "a stream of FROM", "TIMESTAMP", meaning, None
     meaning = "Which grouping set a row is of: a bit for each key, 1 where it is not grouped by it."
     yield "grouping", "scalar", "keys of GROUP BY", "INT", meaning, None
+    meaning = "Rows for which the condition is true: COUNT(*) FILTER (WHERE c)."
+    yield "count_if", "aggregate", "BOOL", "INT", meaning, "countif"
     for name in functions.aggregate_names():
         yield from _signatures(functions.aggregate(name), "aggregate")
 

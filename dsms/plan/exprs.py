@@ -42,7 +42,7 @@ _TOTAL = COMPARISONS | frozenset(
         "ltrim",
         "rtrim",
     ]
-    + ["contains", "starts_with", "ends_with", "is_nan", "like"]
+    + ["contains", "starts_with", "ends_with", "is_nan", "like", "try_cast"]
 )
 _FLOAT_TOTAL = frozenset({"add", "sub", "mul", "neg", "abs"})
 _STRICT = FUNCTIONS["eq"].nulls  # the words by which a function says that it gives NULL for NULL

@@ -114,7 +114,7 @@ def column_of(expr: Expr, columns: Sequence[ColumnStatistics]) -> ColumnStatisti
             return columns[expr.index]
         case Lit():
             return ColumnStatistics(1.0, ((expr.value, 1.0),), float(expr.value is None))
-        case Call(fn="cast"):
+        case Call(fn="cast" | "try_cast"):
             return replace(column_of(expr.args[0], columns), common=(), origin=None)
         case _:
             parts = [column_of(a, columns).distinct for a in expr.args]

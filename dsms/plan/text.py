@@ -60,6 +60,8 @@ def expression(expr: Expr, schema: Schema) -> str:
             return literal(expr)
         case Call(fn="cast"):
             return f"CAST({expression(expr.args[0], schema)} AS {expr.type})"
+        case Call(fn="try_cast"):
+            return f"TRY_CAST({expression(expr.args[0], schema)} AS {expr.type})"
         case Call(fn="parameter"):
             return f"?{expr.params[0]}"
         case Call(fn="not"):

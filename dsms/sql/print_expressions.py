@@ -132,7 +132,8 @@ class Expressions:
                 return f"{subject} BETWEEN {self.text(low, CONCAT)} AND {self.text(high, CONCAT)}"
             case ast.Like(_, pattern, escape):
                 tail = f" ESCAPE {self.text(escape, CONCAT)}" if escape is not None else ""
-                return f"{subject} LIKE {self.text(pattern, CONCAT)}{tail}"
+                sign = "ILIKE" if expr.any_case else "LIKE"
+                return f"{subject} {sign} {self.text(pattern, CONCAT)}{tail}"
             case ast.InList(_, items):
                 return f"{subject} IN ({self.list(items)})"
             case ast.InQuery(_, query):
@@ -185,6 +186,7 @@ class Expressions:
             else name(call.name)
         )
         inside = "*" if call.star else ("DISTINCT " if call.distinct else "") + self.list(call.args)
+        inside += f" AS {type_name(call.to)}" if call.to is not None else ""
         tail = f" FILTER (WHERE {self.text(call.filter)})" if call.filter is not None else ""
         return f"{function}({inside}){tail}"
 

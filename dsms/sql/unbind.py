@@ -88,6 +88,9 @@ def literal(lit: Lit) -> ast.Expr:
             assert isinstance(value, Decimal)
             written = ast.DecimalLit(f"{value:f}")
             return written if digits(written.text) == type_ else ast.Cast(written, type_name(type_))
+        case Kind.LIST if type_.item is not None and type_.item.kind is Kind.NULL:
+            nulls = (ast.NullLit(),) * str(value).count("null")  # of no type that could be written
+            return ast.FuncCall(ast.Ident("LIST_VALUE"), nulls)
         case Kind.LIST:
             return ast.Cast(ast.StringLit(str(value)), type_name(type_))
         case _:
@@ -149,6 +152,8 @@ def _call(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
             return ast.IsDistinct(args[0], args[1], fn == "not_distinct_from")
         case "cast":
             return ast.Cast(args[0], type_name(call.type))
+        case "try_cast":
+            return ast.FuncCall(ast.Ident("TRY_CAST"), args, to=type_name(call.type))
         case _:
             return _special(call, args)
 

@@ -122,6 +122,7 @@ SIGNS = (
     "OR",
     "IS DISTINCT FROM",
     "LIKE",
+    "ILIKE",
 )
 _SIGNS_OF = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "=", "ne": "<>", "lt": "<",
              "le": "<=", "gt": ">",
@@ -159,10 +160,13 @@ def _expr(d: Random, depth: int) -> str:
 def _syntax(d: Random, part) -> str:  # type: ignore[no-untyped-def]
     match d.randrange(8):
         case 0 | 1:
-            return f"CAST({part()} AS {d.choice(TYPES)})"
+            cast = d.choice(("CAST", "TRY_CAST"))
+            return f"{cast}({part()} AS {d.choice(TYPES)})"
         case 2 | 3 | 4:
             return f"({part()} {d.choice(SIGNS)} {part()})"
         case 5:
+            if d.random() < 0.3:
+                return f"IF({part()}, {part()}, {part()})"
             return f"CASE WHEN {part()} THEN {part()} ELSE {part()} END"
         case 6:
             return f"({part()} IN ({', '.join(part() for _ in range(d.randint(1, 3)))}))"
@@ -194,7 +198,7 @@ def _signatures() -> list[tuple[Function, tuple[Type, ...]]]:
     """Of each function up to 40 lists of types that it takes."""
     out = []
     for name, spec in FUNCTIONS.items():
-        if name in ("cast", "case", "in", "not", "neg", "is_null", "is_not_null"):
+        if name in ("cast", "try_cast", "case", "in", "not", "neg", "is_null", "is_not_null"):
             continue
         found = [
             types

@@ -62,6 +62,7 @@ def _binary(type_: Type, *ops: str) -> Callable[[Draws, Part], str]:
 def _any(type_: Type) -> list[Callable[[Draws, Part], str]]:
     return [
         lambda d, part: f"CASE WHEN {part(BOOL)} THEN {part(type_)} ELSE {part(type_)} END",
+        lambda d, part: f"IF({part(BOOL)}, {part(type_)}, {part(type_)})",
         lambda d, part: f"COALESCE({part(type_)}, {part(type_)})",
         lambda d, part: f"NULLIF({part(type_)}, {part(type_)})",
     ]
@@ -79,7 +80,8 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         _binary(INT, "+", "-", "*", "/", "%"),
         lambda d, part: f"ABS({part(INT)})",
         lambda d, part: f"LENGTH({part(STRING)})",
-        lambda d, part: f"CAST({part(FLOAT)} AS INT)",
+        lambda d, part: f"{d.pick(('CAST', 'TRY_CAST'))}({part(FLOAT)} AS INT)",
+        lambda d, part: f"TRY_CAST({part(STRING)} AS INT)",
         lambda d, part: f"GREATEST({part(INT)}, {part(INT)})",
         lambda d, part: f"LENGTH({part(LISTED)})",
         lambda d, part: f"{part(LISTED)}[{d.pick((1, 2, 3))}]",
@@ -108,6 +110,7 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: (
             f"({part(STRING)} LIKE {d.pick((chr(39) + 'a%' + chr(39), chr(39) + '_' + chr(39)))})"
         ),
+        lambda d, part: f"({part(STRING)} ILIKE {d.pick(('A%', '_'))!r})",
         lambda d, part: f"({part(INT)} BETWEEN {part(INT)} AND {part(INT)})",
         lambda d, part: f"LIST_CONTAINS({part(LISTED)}, {part(INT)})",
         lambda d, part: f"({part(FLOAT)} IS DISTINCT FROM {part(FLOAT)})",

@@ -39,6 +39,8 @@ def evaluate(expr: Expr, row: tuple[Value, ...]) -> Value:
             return row[expr.index]
         case Lit():
             return expr.value
+        case Call(fn="try_cast"):
+            return evaluate(Call("cast", expr.args, expr.type), row)
         case Call(fn=fn) if fn in LAZY:
             return LAZY[fn](expr, lambda e: evaluate(e, row))
     args = [evaluate(a, row) for a in expr.args]

@@ -31,6 +31,12 @@ def _cast(call: Call, args: Sequence[Node]) -> Built:
     return between(args[0].type, call.type)
 
 
+def _try_cast(call: Call, args: Sequence[Node]) -> Built:
+    """The same, by a counter of its own: what fails is NULL, and nobody is told."""
+    cast = _cast(call, args)
+    return Built(lambda errors, x: cast.kernel(errors.probe(), x), False, cast.grows)
+
+
 def between(source: Type, to: Type) -> Built:
     """The kernel from one type to another."""
     if source == to:
@@ -170,4 +176,4 @@ def _decimal_to_decimal(source: Type, to: Type) -> Kernel:
     return lambda errors, x: rescale(errors, x, to, why)
 
 
-BUILDERS: dict[str, Builder] = {"cast": _cast}
+BUILDERS: dict[str, Builder] = {"cast": _cast, "try_cast": _try_cast}

@@ -21,19 +21,30 @@ from dsms.sql.codes import error
 from dsms.sql.parser import check_depth, parse_one
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
+from dsms.sql.types import BOOL, INT
 from dsms.sql.unbind import type_name
 
 LARGEST = 20_000  # nodes that calls of one statement may stand for
 Calls = tuple[tuple[ast.Expr, ast.Expr], ...]
 _BEFORE = "SELECT "
 
+_COUNT_IF = FunctionDef("COUNT_IF", True, (("c", BOOL),), INT, "COUNT(*) FILTER (WHERE c)")
+# aggregates that are built in, and are others with something said; one's own of that name, made
+# before there were these, come first
+BUILT_IN = {"count_if": _COUNT_IF, "countif": _COUNT_IF}
+
+
+def callable_in(catalog: Catalog) -> Mapping[str, FunctionDef]:
+    """By name what calls stand for: functions of one's own, and the few built in like them."""
+    return {**BUILT_IN, **catalog.functions}
+
 
 def expanded(statement: ast.Statement, catalog: Catalog) -> ast.Statement:
     """The statement without calls of functions of one's own; EXPLAIN keeps what they stand for.
 
     Raises QueryError DS243 to DS245, DS304, DS105."""
-    known = catalog.functions
-    if not known or isinstance(statement, ast.CreateFunction) or not _calls(statement, known):
+    known = callable_in(catalog)
+    if isinstance(statement, ast.CreateFunction) or not _calls(statement, known):
         return statement
     work = Expansion(known)
     made: ast.Statement = work.of(statement)

@@ -202,18 +202,31 @@ def _predicate(env: Env, node: ast.Expr) -> Expr:
             found = _chain("and", [call("ge", [x, least], node), call("le", [x, most], node)])
         case ast.InList():
             found = _in_list(env, node)
-        case ast.Like(operand=operand, pattern=pattern):
-            params = () if node.escape is None else (_escape(node.escape),)
-            found = call("like", [bind(env, operand), bind(env, pattern)], node, params)
+        case ast.Like():
+            found = _like(env, node)
         case _:
             raise AssertionError(node)
     return negation(found) if node.negated else found
 
 
-def _escape(node: ast.Expr) -> str:
-    if isinstance(node, ast.StringLit):
-        return node.value
-    raise error("DS207", "ESCAPE takes a constant of one character", node, "write ESCAPE '\\'")
+def _like(env: Env, node: ast.Like) -> Expr:
+    """``x ILIKE p`` is ``LOWER(x) LIKE LOWER(p)``."""
+    sides = [bind(env, node.operand), bind(env, node.pattern)]
+    params = () if node.escape is None else (_escape(node.escape, node.any_case),)
+    found = call("like", sides, node, params)
+    if not node.any_case:
+        return found
+    return call("like", [call("lower", [side], node) for side in sides], node, params)
+
+
+def _escape(node: ast.Expr, any_case: bool) -> str:
+    if not isinstance(node, ast.StringLit):
+        hint = "write ESCAPE '\\'"
+        raise error("DS207", "ESCAPE takes a constant of one character", node, hint)
+    if any_case and (node.value.lower() != node.value or node.value.upper() != node.value):
+        message = "ILIKE makes letters alike, so its ESCAPE can't be one"
+        raise error("DS207", message, node, "write ESCAPE '\\'")
+    return node.value
 
 
 def _in_list(env: Env, node: ast.InList) -> Expr:
@@ -290,7 +303,21 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node, env.ctx.catalog)
     _only_plain(node)
+    if node.to is not None:
+        return _typed(env, node, node.to)
     return call(name, [bind(env, a) for a in node.args], node)
+
+
+def _typed(env: Env, node: ast.FuncCall, to: ast.TypeName) -> Expr:
+    """``TRY_CAST(x AS type)``"""
+    if len(node.args) != 1:
+        raise error("DS207", "TRY_CAST takes one value", node, "write TRY_CAST(x AS INT)")
+    operand, target = bind(env, node.args[0]), type_of(to)
+    try:
+        return functions.cast(operand, target, "try_cast")
+    except FunctionError as failure:
+        hint = "cast by way of STRING, or use a function that converts"
+        raise error("DS208", failure.message, node, hint) from None
 
 
 def _only_plain(node: ast.FuncCall) -> None:
@@ -335,6 +362,7 @@ def _unknown_function(node: ast.FuncCall, catalog: Catalog) -> Exception:
             "current_user",
             *ENDS,
             INSTANT,
+            "count_if",
         )
     ]
     known += [own.name for own in catalog.functions.values()]

@@ -8,7 +8,14 @@ from dsms.sql import ast, functions
 from dsms.sql.binder.aggregates import Grouping, has_aggregate, is_aggregate_call
 from dsms.sql.binder.calls import argument
 from dsms.sql.binder.context import Context
-from dsms.sql.binder.expansion import LARGEST, Expansion, is_own, settled
+from dsms.sql.binder.expansion import (
+    BUILT_IN,
+    LARGEST,
+    Expansion,
+    callable_in,
+    is_own,
+    settled,
+)
 from dsms.sql.binder.expressions import Env, bind
 from dsms.sql.binder.instants import INSTANT
 from dsms.sql.binder.python import kept_call
@@ -31,6 +38,7 @@ OTHERS = (
     *ENDS,
     INSTANT,
     PYTHON,
+    *BUILT_IN,
 )  # functions that are none of the tables
 SIMPLE = "write an expression over its parameters, constants and functions"
 
@@ -49,7 +57,7 @@ def bind_create_function(
         return _python(statement, statement.body, schema)
     _check_parts(statement, schema)
     aggregate = statement.kind is ast.FunctionKind.AGGREGATE
-    body: ast.Expr = Expansion(catalog.functions).of(statement.body)
+    body: ast.Expr = Expansion(callable_in(catalog)).of(statement.body)
     check_depth(replace(statement, body=body))
     _check_aggregates(statement, body)
     bound = _bound(statement, body, schema, catalog)

@@ -22,7 +22,7 @@ from dsms.sql.functions.aggregate import (
 )
 from dsms.sql.functions.constants import check_constants
 from dsms.sql.functions.lists import LISTS
-from dsms.sql.functions.operators import OPERATORS
+from dsms.sql.functions.operators import OPERATORS, SHORT
 from dsms.sql.functions.scalar import NUMBERS, TEXT
 from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
 from dsms.sql.signatures import (
@@ -50,7 +50,9 @@ __all__ = [
 
 GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES, "lists": LISTS}
 FUNCTIONS: dict[str, Function] = {f.name: f for group in GROUPS.values() for f in group}
-_BY_NAME = {n: f for f in FUNCTIONS.values() for n in (f.name, *f.aliases)}
+# functions that are written in their own way, and are calls of another: IF is a CASE
+SHORT_FOR = {"if": "case"}
+_BY_NAME = {n: f for f in (*FUNCTIONS.values(), *SHORT) for n in (f.name, *f.aliases)}
 # operators that only their signs write: CAST and CASE have syntax of their own, `AND(a, b)` is no
 # SQL
 SYNTAX_ONLY = frozenset((
@@ -68,7 +70,8 @@ def is_scalar(name: str) -> bool:
 def scalar_names(*, operators: bool = True) -> list[str]:
     """Names (not aliases) of all scalar functions; without those that only signs and syntax write,
     if asked."""
-    return [n for n in FUNCTIONS if operators or n not in SYNTAX_ONLY]
+    names = [*FUNCTIONS, *(f.name for f in SHORT)]
+    return [n for n in names if operators or n not in SYNTAX_ONLY]
 
 
 def function(name: str) -> Function:
@@ -89,9 +92,9 @@ def resolve(name: str, args: Sequence[Type]) -> Resolved:
     return Resolved(spec.name, casts(args, found.targets), found.type)
 
 
-def cast(expr: Expr, to: Type) -> Expr:
-    """The expression as `to`: itself if it is, a typed NULL for a bare one, else a `cast` call.
-    FunctionError " "`types`."""
+def cast(expr: Expr, to: Type, fn: str = "cast") -> Expr:
+    """The expression as `to`: itself if it is, a typed NULL for a bare one, else a call of `fn`,
+    `cast` or `try_cast`.  FunctionError `types`."""
     if expr.type == to:
         return expr
     if not castable(expr.type, to):
@@ -100,7 +103,7 @@ def cast(expr: Expr, to: Type) -> Expr:
         return Lit(None, to)
     if expr.type.kind is Kind.INT and to.kind is Kind.FLOAT and isinstance(expr, Lit):
         return Lit(float(expr.value), to)  # type: ignore[arg-type]
-    return Call("cast", (expr,), to)
+    return Call(fn, (expr,), to)
 
 
 def call(name: str, args: Sequence[Expr], params: tuple[object, ...] = ()) -> Call:
@@ -109,4 +112,4 @@ def call(name: str, args: Sequence[Expr], params: tuple[object, ...] = ()) -> Ca
     found = resolve(name, [a.type for a in args])
     typed = tuple(a if to is None else cast(a, to) for a, to in zip(args, found.casts, strict=True))
     check_constants(found.fn, function(found.fn).constants, typed, params)
-    return Call(found.fn, typed, found.type, params)
+    return Call(SHORT_FOR.get(found.fn, found.fn), typed, found.type, params)

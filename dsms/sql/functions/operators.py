@@ -162,3 +162,13 @@ OPERATORS = (
         nulls="skips NULLs",
     ),
 )  # a table  # fmt: skip
+
+SHORT = (
+    Function(
+        "if",
+        "if(c, a, b): CASE WHEN c THEN a ELSE b END.",
+        texts("BOOL, T, T -> T"),
+        aliases=("iif", "iff"),
+        nulls="b if c is NULL",
+    ),
+)

@@ -154,6 +154,12 @@ TIMES = (
   INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",  # noqa: E501
         (Overload("(any AS type) -> type", _refuse),),
     ),
+    Function(
+        "try_cast",
+        "try_cast(x AS type): CAST(x AS type), and NULL where that is an error of the row.",
+        (Overload("(any AS type) -> type", _refuse),),
+        nulls="NULL if x is NULL, or can't be cast",
+    ),
 )  # a table  # fmt: skip
 
 EPOCH_UNITS = ("s", "ms", "us", "ns")

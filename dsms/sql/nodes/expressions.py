@@ -185,10 +185,13 @@ class InList(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Like(Expr):
+    """`any_case`: ILIKE."""
+
     operand: Expr
     pattern: Expr
     escape: Expr | None = None
     negated: bool = False
+    any_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +222,8 @@ class Cast(Expr):
 class FuncCall(Expr):
     """Scalar functions and aggregates alike.  `star`: ``COUNT(*)`` (args is then empty).
 
-    ``EXTRACT(HOUR FROM t)`` is the call EXTRACT('hour', t).
+    ``EXTRACT(HOUR FROM t)`` is the call EXTRACT('hour', t).  `to`: the type behind AS, as in
+    ``TRY_CAST(x AS INT)``.
     """
 
     name: Ident
@@ -227,3 +231,4 @@ class FuncCall(Expr):
     distinct: bool = False
     star: bool = False
     filter: Expr | None = None
+    to: TypeName | None = None

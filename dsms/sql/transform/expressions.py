@@ -8,6 +8,7 @@ from lark import Token
 
 from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
+from dsms.sql.foreign import instead
 from dsms.sql.literals import bad
 from dsms.sql.transform.rules import (
     Parts,
@@ -21,6 +22,7 @@ from dsms.sql.transform.rules import (
     word,
 )
 
+TYPED = ("try_cast",)  # functions whose arguments end in AS and a type
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -167,6 +169,8 @@ class Predicates:
     not_in_query = node(ast.InQuery, negated=True)
     like = node(ast.Like)
     not_like = node(ast.Like, negated=True)
+    ilike = node(ast.Like, any_case=True)
+    not_ilike = node(ast.Like, negated=True, any_case=True)
     escape = only
     exists = node(ast.Exists)
     not_ = node(ast.Not)
@@ -288,6 +292,19 @@ class Expressions(Literals, Predicates):
         condition: ast.Expr | None,
     ) -> ast.FuncCall:
         return ast.FuncCall(name, args, bool(distinct), filter=condition, pos=pos)
+
+    @rule
+    def call_as(
+        self, pos: Pos, name: ast.Ident, args: tuple[ast.Expr, ...], to: ast.TypeName
+    ) -> ast.FuncCall:
+        if name.quoted or name.text.casefold() not in TYPED:
+            raise bad(
+                "DS110",
+                name.pos,
+                f"{name.text}(... AS type) is not known",
+                instead(name.text, "function") or "write CAST(x AS type), or TRY_CAST",
+            )
+        return ast.FuncCall(name, args, to=to, pos=pos)
 
     def call_from(self, parts: Parts) -> ast.FuncCall:
         name, field, operand = parts[0], parts[2], parts[4]
