@@ -107,6 +107,7 @@ CODES: dict[str, str] = {
     "DS330": "a query that can't feed a stream",
     "DS331": "an aggregate over sub-windows in a query without them",
     "DS333": "since when the rows of a stream are known, where that can't be said",
+    "DS337": "NOW elsewhere than in a one-time query",
     "DS339": "a NATURAL JOIN of two sides without a common column",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
     "DS341": "a query that reads too many streams and tables, by way of queries",

@@ -81,6 +81,10 @@ def test_field(name: str, instant: int, where: str | None, want: object) -> None
 
 
 TRUNCATED = [
+    ("day", at("2024-03-31 18:29"), "+05:30", at("2024-03-30 18:30")),
+    ("day", at("2024-03-31 18:30"), "+05:30", at("2024-03-31 18:30")),
+    ("hour", at("2024-03-31 18:45"), "-0330", at("2024-03-31 18:30")),
+    ("month", at("2024-04-01 10:59"), "-11", at("2024-03-01 11:00")),
     ("second", BEFORE, None, at("1969-12-31 23:59:58")),
     ("hours", BEFORE, None, at("1969-12-31 23:00")),
     ("day", BEFORE, None, -DAY),
@@ -143,6 +147,56 @@ def test_walls_and_instants() -> None:
     # October
     want = [at("2024-06-30 22:00"), at("2024-03-31 01:00"), at("2024-10-27 00:30"), None]
     assert every_way(call("from_zone", [t, there]), [TIMESTAMP], rows) == (want, 0)
+
+
+BINNED = [
+    # length, instant, origin, start of the bin
+    (15 * 60 * SECOND, at("2024-07-01 10:44:59"), None, at("2024-07-01 10:30")),
+    (15 * 60 * SECOND, -1, None, -15 * 60 * SECOND),
+    (7 * DAY, at("2024-07-01"), None, at("2024-06-27")),
+    (7 * DAY, at("2024-07-01"), at("2024-01-01"), at("2024-07-01")),
+    (7 * DAY, at("2024-06-30 23:59"), at("2030-01-07"), at("2024-06-24")),
+    (1, BEFORE, BEFORE + 1, BEFORE),
+    (2**63 - 1, 0, None, 0),
+    (2**63 - 1, -1, None, FAIL),
+    (2**63 - 1, MAX_INSTANT, MIN_INSTANT, MIN_INSTANT),
+    (DAY, MIN_INSTANT, MIN_INSTANT + 1, FAIL),
+    (0, 0, None, FAIL),
+    (-DAY, 0, 0, FAIL),
+    (DAY, MAX_INSTANT, MIN_INSTANT, at("9999-12-31")),
+]
+
+
+@pytest.mark.parametrize(("size", "instant", "origin", "want"), BINNED)
+def test_date_bin(size: int, instant: int, origin: int | None, want: object) -> None:
+    types = [INTERVAL, TIMESTAMP] + [TIMESTAMP] * (origin is not None)
+    row = (size, instant, origin)[: len(types)]
+    expr = call("date_bin", [Col(k, type_) for k, type_ in enumerate(types)])
+    nothing = (*(row[:-1]), None)
+    values, errors = every_way(expr, types, [row, nothing])
+    assert values == [None if want is FAIL else want, None]
+    assert errors == (want is FAIL)
+
+
+@pytest.mark.parametrize(("text", "hours"), [("+05:30", 5.5), ("-0330", -3.5), ("+02", 2.0)])
+def test_an_offset_is_a_zone_without_changes(text: str, hours: float) -> None:
+    known = zone(text)
+    assert known.at(np.array([MIN_INSTANT, 0, MAX_INSTANT])).tolist() == [int(hours * HOUR)]
+    t = Col(0, TIMESTAMP)
+    rows = [(at("2024-07-01"),), (MAX_INSTANT if hours > 0 else MIN_INSTANT,)]
+    found = every_way(call("at_zone", [t, lit(text)]), [TIMESTAMP], rows)
+    assert found == ([at("2024-07-01") + int(hours * HOUR), None], 1)
+    back = every_way(call("from_zone", [t, lit(text)]), [TIMESTAMP], rows[:1])
+    assert back == ([at("2024-07-01") - int(hours * HOUR)], 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["5:30", "+5:30", "+24:00", "+05:60", "+05:30:00", "05:30", "+", ""]
+)
+def test_what_is_no_offset(text: str) -> None:
+    with pytest.raises(QueryError, match="DS222") as caught:
+        Engine().execute(f"SELECT DATE '2024-01-01' AT TIME ZONE '{text}'")
+    assert "'+05:30'" in (caught.value.hint or "")
 
 
 LENGTHS = [

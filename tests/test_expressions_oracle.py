@@ -69,6 +69,8 @@ CONSTANTS = {
         "Australia/Lord_Howe",
         "America/Sao_Paulo",
         "Asia/Kolkata",
+        "+05:30",
+        "-1130",
     ],
     "regex": ["a", "^a+$", "(b|é)", "x*"],
     "text": ["", "-", "<\\1>", "zz"],

@@ -28,6 +28,7 @@ def test_all_are_listed_by_name():
         "grouping",
         "count_if",
         "instant",
+        "now",
         "window_start",
         "window_end",
     }

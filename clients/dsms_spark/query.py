@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dsms.errors import UsageError
+from dsms.oneshot.now import as_of
 from dsms.oneshot.pushdown import Needed, archived, needed
 from dsms.plan.explain import explain
 from dsms.plan.planner import plan
@@ -53,6 +54,7 @@ def ask(urls: str | Iterable[str], sql: str, limit: int | None = None) -> Asked:
     bound = bind_query(_only_archives(statement, places), catalog, persistent=False)
     root = _optimized(bound)
     at = min((places[_name(r.node)].upto for r in archived(root).values()), default=FOREVER)
+    root = as_of(root, at)
     sources = {leaf: _source(places, need, at) for leaf, need in needed(root, at).items()}
     return Asked(bound, ArchiveJob(root, at, sources, {}, limit))
 

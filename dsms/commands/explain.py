@@ -91,7 +91,7 @@ def _bound(
         return _Bound(options, bound, into, planner(bound, options.items()))
     options, once = dict(check_options(target.options, "select")), reads_archive(target)
     persistent = not (once or _reads_history(target, catalog))
-    bound = bind_query(target, catalog, persistent=persistent)
+    bound = bind_query(target, catalog, persistent=persistent, now=True)
     if once:
         return _Bound(options, bound)
     phys = None if bound.slide is not None else planner(bound, options.items())

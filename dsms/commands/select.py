@@ -17,6 +17,7 @@ from dsms.commands.planning import Planner, foreseen, planned
 from dsms.commands.slices import Ready
 from dsms.errors import UsageError
 from dsms.oneshot.cut import Cut, cut
+from dsms.oneshot.now import as_of, asks_now
 from dsms.oneshot.pushdown import OPS
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
@@ -115,8 +116,8 @@ class Selection:
             if reads_archives(all_reads)
             else None
         )
-        if parts.ops and self._large(all_reads):
-            parts = Cut(plan, {})  # their work is for `run`: whoever reads holds others up
+        if (parts.ops and self._large(all_reads)) or asks_now(plan):
+            parts = Cut(plan, {})  # their work is for `run`: reading holds up, and knows no NOW()
         needed = all_reads
         if self._archives is not None:
             needed, parts = self._archives.live(), Cut(plan, {})
@@ -273,8 +274,8 @@ class Selection:
             found = self._archives.run(*of, reading.limit, self._cancel, memory)
         else:
             with memory() as limit, self._runtime.adhocs.lent(limit) as adhoc:
-                of = reading.given, reading.at
-                found = adhoc.run(reading.cut.rest, *of, reading.errors, self._cancel)
+                run = as_of(reading.cut.rest, reading.at), reading.given, reading.at
+                found = adhoc.run(*run, reading.errors, self._cancel)
         data = _answer(self.bound, found.columns, reading.at)
         clock = None if reading.at == FOREVER else shown_instant(reading.at)
         waiting = None if self._late else reading.waiting
@@ -336,7 +337,7 @@ def answer_of(
     given = {leaf: batches(runtime, plan, read, at, cancel) for leaf, read in needed.items()}
     with lent(runtime, cancel) as limit:
         runtime.adhoc.limit(limit)
-        rows = runtime.adhoc.run(plan, given, at, ErrorCounter.once(limit), cancel)
+        rows = runtime.adhoc.run(as_of(plan, at), given, at, ErrorCounter.once(limit), cancel)
     clock = ALWAYS if at == FOREVER else at
     return _answer(bound, rows.columns, at), clock
 

@@ -41,6 +41,10 @@ def _lines() -> Iterator[Line]:
     yield "instant", "scalar", "a stream of FROM", "TIMESTAMP", meaning, None
     meaning = "Which grouping set a row is of: a bit for each key, 1 where it is not grouped by it."
     yield "grouping", "scalar", "keys of GROUP BY", "INT", meaning, None
+    meaning = (
+        "In a one-time query the instant that the answer holds at; NULL where nothing has a clock."
+    )
+    yield "now", "scalar", "", "TIMESTAMP", meaning, "current_timestamp"
     meaning = "Rows for which the condition is true: COUNT(*) FILTER (WHERE c)."
     yield "count_if", "aggregate", "BOOL", "INT", meaning, "countif"
     for name in functions.aggregate_names():

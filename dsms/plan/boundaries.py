@@ -21,16 +21,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import count as counted
 from itertools import pairwise, takewhile
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Slide, Time
+from dsms.sql.zones import zone_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICRO = timedelta(microseconds=1)
@@ -93,7 +93,7 @@ def _would_go_back(window: Time, boundary: int) -> Iterator[int]:
     count, unit = window.calendar
     zone = slide.zone or "UTC"
     if unit in UNIT_MONTHS:
-        day = wall_time(boundary, ZoneInfo(zone)) // DAY
+        day = wall_time(boundary, zone_of(zone)) // DAY
         gone = _of_month(day) - _of_month(_months_before(day, count * UNIT_MONTHS[unit]))
         if gone > 0:
             yield _boundary_before(slide, midnight(day - gone + 1, zone))
@@ -114,7 +114,7 @@ def _set_back(instant: int, zone: str | None) -> int | None:
     """When clocks were set back that show what they have shown before; None if they do not."""
     if zone is None:
         return None
-    place = ZoneInfo(zone)
+    place = zone_of(zone)
     low, high = instant - most_repeated(zone), instant
     ahead = wall_time(low, place) - low
     if wall_time(high, place) - high >= ahead:
@@ -136,7 +136,7 @@ def _earlier_by(window: Time, boundary: int) -> int:
         earlier = _months_before(day, count * UNIT_MONTHS[unit] - months) * DAY + time
     else:
         earlier = _earlier(_months_before(day, -months), count, unit, zone) * DAY + time
-    return _instant(earlier, ZoneInfo(zone)) if earlier > -END else ALWAYS
+    return _instant(earlier, zone_of(zone)) if earlier > -END else ALWAYS
 
 
 # ---------------------------------------------------------------- local time
@@ -149,14 +149,14 @@ def _era(micros: int) -> int:
     return -((micros - (EARLIEST if micros < EARLIEST else LATEST - ERA)) // ERA) * ERA
 
 
-def wall_time(instant: int, zone: ZoneInfo) -> int:
+def wall_time(instant: int, zone: tzinfo) -> int:
     """What the wall clock shows, in µs since it showed 1970."""
     offset = (EPOCH + (instant + _era(instant)) * MICRO).astimezone(zone).utcoffset()
     assert offset is not None
     return instant + offset // MICRO
 
 
-def _instant(local: int, zone: ZoneInfo) -> int:
+def _instant(local: int, zone: tzinfo) -> int:
     """The first instant at which the wall clock shows that time; where it skips it, the instant of
     the skip."""
     era = _era(local)
@@ -176,7 +176,7 @@ def _instant(local: int, zone: ZoneInfo) -> int:
 @lru_cache(maxsize=4096)
 def _start(day: int, time: int, name: str) -> int:
     """The instant at which a day gets to that time, in µs."""
-    return _instant(day * DAY + time, ZoneInfo(name))
+    return _instant(day * DAY + time, zone_of(name))
 
 
 def midnight(day: int, name: str) -> int:
@@ -186,7 +186,7 @@ def midnight(day: int, name: str) -> int:
 def day_of(instant: int, name: str) -> int:
     """The local day that has begun last: clocks set back at midnight do not begin the day before
     again."""
-    day = wall_time(instant, ZoneInfo(name)) // DAY
+    day = wall_time(instant, zone_of(name)) // DAY
     return day + 1 if midnight(day + 1, name) <= instant else day
 
 
@@ -197,7 +197,7 @@ def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
     Months are counted from the first day of all, as 31 March, not 28 February, is a month before 30
     April."""
     zone = slide.zone or "UTC"
-    day, shown = divmod(wall_time(boundary, ZoneInfo(zone)), DAY)
+    day, shown = divmod(wall_time(boundary, zone_of(zone)), DAY)
     time = _time_of_day(slide, zone)
     steps: Iterable[tuple[int, int, int]] = ((day, day, 0),)
     if slide.calendar is not None:
@@ -211,7 +211,7 @@ def _meant(slide: Slide, boundary: int) -> tuple[int, int, int]:
 
 def _time_of_day(slide: Slide, zone: str) -> int:
     """When on its days a calendar SLIDE has its boundaries."""
-    return 0 if slide.align is None else wall_time(slide.align, ZoneInfo(zone)) % DAY
+    return 0 if slide.align is None else wall_time(slide.align, zone_of(zone)) % DAY
 
 
 # ---------------------------------------------------------------- boundaries of local calendars
@@ -239,7 +239,7 @@ def _steps(slide: Slide, near: int) -> Iterator[tuple[int, int, int]]:
     assert slide.calendar is not None
     zone = slide.zone or "UTC"
     count, unit = slide.calendar
-    origin = 0 if slide.align is None else wall_time(slide.align, ZoneInfo(zone)) // DAY
+    origin = 0 if slide.align is None else wall_time(slide.align, zone_of(zone)) // DAY
     if unit in UNIT_MONTHS:
         step = count * UNIT_MONTHS[unit]
         months = (k * step for k in counted((_month(near) - _month(origin)) // step - 1))
@@ -271,7 +271,7 @@ def left_out(zone: str) -> tuple[int, ...]:
     found: list[int] = []
     for day, leap in _leaps(zone):
         if leap > DAY // 2:
-            found += _days_skipped(day * DAY, (day + MAPPED.step) * DAY, ZoneInfo(zone))
+            found += _days_skipped(day * DAY, (day + MAPPED.step) * DAY, zone_of(zone))
     return tuple(found)
 
 
@@ -285,7 +285,7 @@ def most_repeated(zone: str) -> int:
 
 def _leaps(zone: str) -> Iterator[tuple[int, int]]:
     """Days, a year apart, and how far clocks go forward in the year from there."""
-    place = ZoneInfo(zone)
+    place = zone_of(zone)
     offsets = [wall_time(day * DAY, place) - day * DAY for day in MAPPED]
     return (
         (day, after - before)
@@ -293,7 +293,7 @@ def _leaps(zone: str) -> Iterator[tuple[int, int]]:
     )
 
 
-def _days_skipped(low: int, high: int, zone: ZoneInfo) -> range:
+def _days_skipped(low: int, high: int, zone: tzinfo) -> range:
     """Those that no wall clock there has shown, since it leapt between the two instants."""
     first = wall_time(low, zone) - low
     while high - low > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo
+from datetime import tzinfo
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dsms.plan.boundaries import (
 )
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Time
+from dsms.sql.zones import zone_of
 
 LEAP = 2  # days by which a zone may make any span shorter
 
@@ -101,13 +102,13 @@ class Deaths:
         while more > 0:
             last = first + more * slide.every
             top = window_start(self.spec, last)
-            if top - start in (last - first, 0) and _evenly(first, last, ZoneInfo(zone)):
+            if top - start in (last - first, 0) and _evenly(first, last, zone_of(zone)):
                 return last, top
             more //= 2
         return first, start
 
 
-def _evenly(first: int, last: int, zone: ZoneInfo) -> bool:
+def _evenly(first: int, last: int, zone: tzinfo) -> bool:
     """Whether clocks go on from one instant to the other, of the same day, without a change."""
     begun, ended = wall_time(first, zone), wall_time(last, zone)
     return ended - begun == last - first and ended // DAY == begun // DAY

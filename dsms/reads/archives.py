@@ -20,6 +20,7 @@ from dsms.api import Cancel
 from dsms.archiving import Archiving, Hold
 from dsms.archiving.queries import edge
 from dsms.errors import INSTALL_SPARK, UsageError
+from dsms.oneshot.now import as_of
 from dsms.oneshot.pushdown import Needed, needed
 from dsms.oneshot.reads import Read
 from dsms.plan.text import duration
@@ -121,10 +122,11 @@ class Archives:
         lent: Callable[[], AbstractContextManager[int]],
     ) -> pa.RecordBatch:
         """The answer as of `at`.  In any thread.  `lent`: memory for what runs in this process."""
-        wanted = needed(self.plan, at, moved_up(self.runtime))
+        plan = as_of(self.plan, at)
+        wanted = needed(plan, at, moved_up(self.runtime))
         sources = {leaf: self.source(leaf, need, at) for leaf, need in wanted.items()}
         short = frozenset(leaf for leaf, need in wanted.items() if self._check_kept(need, at))
-        job = ArchiveJob(self.plan, at, sources, dict(given), limit, short)
+        job = ArchiveJob(plan, at, sources, dict(given), limit, short)
         if is_here(self.runtime, sources, self.by):
             with lent() as most, self.runtime.adhocs.lent(most) as oneshot:
                 return run_here(oneshot, replace(job, limit=most), wanted, cancel)

@@ -45,6 +45,7 @@ class Call:
 
 Expr = Col | Lit | Call
 PYTHON = "python"  # a Call of it is a function in Python; `params` have its place, module:name
+NOW = "now"  # a Call of it is the instant that a one-time query answers as of (dsms.oneshot.now)
 PARAMETER = "parameter"  # a Call of it is the value that LOOKUP gives; its number is in `params`
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.sql.expr import PARAMETER, Call, Expr, Lit
+from dsms.sql.expr import NOW, PARAMETER, Call, Expr, Lit
 from dsms.sql.types import BOOL
 
 # the value of an expression without columns; None if it fails
@@ -34,7 +34,7 @@ def fold(expr: Expr, evaluate: Evaluate) -> Expr:
 
 
 def _constant(call: Call, evaluate: Evaluate) -> Expr:
-    if call.fn == PARAMETER or not all(isinstance(a, Lit) for a in call.args):
+    if call.fn in (PARAMETER, NOW) or not all(isinstance(a, Lit) for a in call.args):
         return call
     found = evaluate(call)
     return call if found is None else found

@@ -89,7 +89,15 @@ CONSTANTS = {
     "unit": ("second", "Hours", "day", "week", "month", "quarter", "year", "fortnight"),
     "length_unit": ("microsecond", "minutes", "week", "month"),
     "epoch_unit": ("s", "ms", "us", "ns", "h"),
-    "zone": ("UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "Nowhere"),
+    "zone": (
+        "UTC",
+        "Europe/Berlin",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+        "+05:30",
+        "-11",
+        "Nowhere",
+    ),
     "regex": ("a", "^a+$", "(b|é)", "x*", "("),
     "text": ("", "-", "<\\1>", "zz"),
 }

@@ -50,6 +50,7 @@ PLACES = (  # a zone, and an instant shortly before its clocks are changed
     ("Pacific/Apia", "2011-12-28T12:00"),  # a day is left out
     ("Pacific/Kwajalein", "1969-09-29T00:00"),  # a day comes twice
     ("UTC", "2026-02-26T06:00"),
+    ("-03:30", "2026-02-26T06:00"),  # clocks are never changed
     ("UTC", "0001-01-01T00:00"),  # with the first row there may be
     ("America/New_York", "0001-01-01T01:00"),
     ("Asia/Tokyo", "0001-01-01T00:00"),

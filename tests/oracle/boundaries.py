@@ -11,9 +11,9 @@ from calendar import monthrange
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import count
-from zoneinfo import ZoneInfo
 
 from dsms.sql.window import Slide, Time
+from tests.oracle.times import place
 
 MINUTE = 60_000_000
 DAY = 1440 * MINUTE
@@ -105,7 +105,7 @@ def meant(slide: Slide, boundary: int, zone: str, years: int = 0) -> datetime:
 def wall(instant: int, zone: str) -> datetime:
     """What the wall clock shows."""
     utc = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
-    return utc.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return utc.astimezone(place(zone)).replace(tzinfo=None)
 
 
 @lru_cache(maxsize=100_000)
@@ -227,9 +227,9 @@ def _existing_later(day: date, number: int, left_out: set[date]) -> date:
 @lru_cache(maxsize=1000)
 def _left_out(zone: str) -> frozenset[date]:
     """The days that the wall clock has never shown, from 1840 to 2039, looked at twice a day."""
-    first, place = datetime(1840, 1, 1, tzinfo=UTC), ZoneInfo(zone)
+    first, there = datetime(1840, 1, 1, tzinfo=UTC), place(zone)
     shown = {
-        (first + timedelta(hours=12 * k)).astimezone(place).date() for k in range(2 * 365 * 200)
+        (first + timedelta(hours=12 * k)).astimezone(there).date() for k in range(2 * 365 * 200)
     }
     return frozenset(
         d for k in range(365 * 199) if (d := date(1840, 1, 3) + timedelta(days=k)) not in shown

@@ -53,10 +53,19 @@ def micros(t: dt.datetime) -> int:
     return (t - EPOCH) // MICRO
 
 
+def place(zone: str) -> dt.tzinfo:
+    """The zone of that name, or with that offset: a sign, hours, and perhaps minutes."""
+    if zone[0] not in "+-":
+        return ZoneInfo(zone)
+    digits = zone[1:].replace(":", "")
+    ahead = dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
+    return dt.timezone(-ahead if zone[0] == "-" else ahead)
+
+
 def local(t: int, zone: str | None) -> dt.datetime:
     """The wall clock there, without zone."""
     try:
-        return utc(t).astimezone(ZoneInfo(zone) if zone else dt.UTC).replace(tzinfo=None, fold=0)
+        return utc(t).astimezone(place(zone) if zone else dt.UTC).replace(tzinfo=None, fold=0)
     except OverflowError:
         raise Failed("outside of years 0001 to 9999") from None
 
@@ -64,7 +73,7 @@ def local(t: int, zone: str | None) -> dt.datetime:
 def first_at(wall: dt.datetime, zone: str | None) -> int:
     """The first instant whose local time there is at or past `wall`."""
     try:
-        high = micros(wall.replace(tzinfo=ZoneInfo(zone) if zone else dt.UTC, fold=0))
+        high = micros(wall.replace(tzinfo=place(zone) if zone else dt.UTC, fold=0))
     except OverflowError:
         raise Failed("outside of years 0001 to 9999") from None
     low = high - 4 * LENGTHS["hour"]  # clocks are put forward by less
@@ -128,6 +137,12 @@ def _first_day(unit: str, day: dt.date) -> dt.date:
             return day.replace(month=1, day=1)
 
 
+def _date_bin(call: Call, size: int, t: int, origin: int = 0) -> int:
+    if size <= 0:
+        raise Failed("bins of no length")
+    return check(origin + (t - origin) // size * size, call.type)
+
+
 def _to_timestamp(call: Call, n: float, unit: str = "s") -> int:
     if not math.isfinite(n):
         raise Failed("not finite")
@@ -158,6 +173,7 @@ TIMES: dict[str, Callable[..., Value]] = {
     "epoch_us": lambda call, t: t,
     "epoch_ms": lambda call, t: t // 1000,
     "date_trunc": _date_trunc,
+    "date_bin": _date_bin,
     "to_timestamp": _to_timestamp,
     "make_interval": lambda call, n, unit: check(n * LENGTHS[unit_name(unit)], call.type),
     "date_diff": _date_diff,

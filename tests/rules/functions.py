@@ -32,6 +32,8 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS304", "SELECT ^gm(*) FROM trades", "does not take *", "leave * out"),
     ("DS304", "SELECT ^plus(DISTINCT 1, 2) FROM trades", "does not take DISTINCT", "leave"),
     ("DS301", "SELECT sym FROM trades WHERE ^gm(px) > 1", "(aggregate gm, column 5 of", "HAVING"),
+    ("DS337", "CREATE QUERY q AS SELECT ^NOW() FROM trades", "NOW is the instant", "[NOW]"),
+    ("DS337", "UPDATE limits SET top = 1 WHERE ^NOW() > at", "NOW is the instant", "RANGE 5 min"),
     ("DS302", "SELECT gm(^SUM(px)) FROM trades", "inside of an aggregate", "subquery"),
     ("DS207", "SELECT share(px, ^px) FROM trades", "expects a constant phi", "0.95"),
     ("DS206", "SELECT ^gn(px) FROM trades", "unknown function `gn`", "did you mean gm?"),

@@ -14,6 +14,7 @@ from dsms.lengths import LENGTH_UNITS
 from dsms.operators.expressions.arithmetic import HIGH, LOW, in_years, refuse, without
 from dsms.operators.expressions.arrays import (
     Value,
+    both,
     either,
     floats,
     from_floats,
@@ -24,6 +25,7 @@ from dsms.operators.expressions.arrays import (
     spread,
 )
 from dsms.operators.expressions.errors import (
+    ARGUMENT,
     BEYOND_LENGTHS,
     BEYOND_YEARS,
     RANGE,
@@ -31,13 +33,15 @@ from dsms.operators.expressions.errors import (
 )
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node, length
 from dsms.operators.expressions.zones import Zone, zone
-from dsms.sql.expr import Call
+from dsms.sql.expr import NOW, Call
 from dsms.sql.functions.constants import unit_name
 from dsms.sql.types import Kind
 
 DAY = LENGTH_UNITS["day"]
 _MONDAY = 4 * DAY  # 1970-01-05
 _STAMP = pa.timestamp("us")
+_FAR = 2**62  # longer than any two instants are apart
+_START = from_ints(np.zeros(1, np.int64))[0]  # 1970
 
 
 def _constant(args: Sequence[Node], at: int) -> str | None:
@@ -182,6 +186,25 @@ def _floor_length(unit: str) -> Callable[[ErrorCounter, pa.Array], pa.Array]:
     return step
 
 
+# --- DATE_BIN
+
+
+def _date_bin(call: Call, args: Sequence[Node]) -> Built:
+    return Built(_binned, True)
+
+
+def _binned(errors: ErrorCounter, size: Value, x: Value, origin: Value = _START) -> pa.Array:
+    n = length(size, x, origin)
+    steps = ints(size)
+    bad = np.broadcast_to(steps <= 0, n)
+    past = (ints(x) - ints(origin)) % np.where(steps > 0, steps, 1)
+    here = both(both(present(size), present(x)), present(origin))
+    starts = np.broadcast_to(ints(x) - np.minimum(past, _FAR), n)
+    out = from_ints(starts, None if here is None else np.broadcast_to(here, n))
+    out = refuse(errors, out, bad, [size, x, origin], ARGUMENT, "DATE_BIN has bins of no length")
+    return in_years(errors, out, "DATE_BIN")
+
+
 # --- numbers and instants
 
 
@@ -275,12 +298,23 @@ def _from_zone(call: Call, args: Sequence[Node]) -> Built:
     return Built(_of(0, step), True)
 
 
+def _now(call: Call, args: Sequence[Node]) -> Node:
+    """Never evaluated: it is a constant by then (dsms.oneshot.now)."""
+
+    def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> pa.Array:
+        raise InternalError("DS904", "NOW() has no value yet; please report this")
+
+    return Node(run, call.type, None, True)
+
+
 BUILDERS: dict[str, Builder] = {
+    NOW: _now,
     **{name: _field(function) for name, function in _FIELDS.items()},
     "epoch": _epoch,
     "epoch_us": lambda call, args: Built(lambda errors, x: x),
     "epoch_ms": _epoch_ms,
     "date_trunc": _date_trunc,
+    "date_bin": _date_bin,
     "to_timestamp": _to_timestamp,
     "make_interval": _make_interval,
     "date_diff": _date_diff,

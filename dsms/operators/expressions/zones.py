@@ -18,6 +18,8 @@ from zoneinfo import TZPATH, ZoneInfo
 
 import numpy as np
 
+from dsms.sql.zones import fixed_offset
+
 SECOND = 1_000_000
 _CYCLE = 146_097 * 86_400 * SECOND  # 400 years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +72,10 @@ def _segments(changes: np.ndarray, instants: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def zone(name: str) -> Zone:
-    """The zone of that name; LookupError (zoneinfo's) if there is none."""
+    """The zone of that name or offset; LookupError (zoneinfo's) if there is none."""
+    fixed = fixed_offset(name)
+    if fixed is not None:
+        return Zone(np.empty(0, np.int64), np.array([fixed], np.int64), None)
     info = ZoneInfo(name)
     changes, offsets = _read(_bytes(name))
     start = _EPOCH + timedelta(microseconds=int(changes[-1])) if len(changes) else _EPOCH

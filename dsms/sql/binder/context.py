@@ -76,6 +76,8 @@ class Context:
     filtered: list[tuple[str, ast.Node]] = field(default_factory=list)
     # when queries that it reads are answered, by key
     answered: dict[str, Slide] = field(default_factory=dict)
+    # whether it is asked once, so that NOW() is known when it is answered
+    now: bool = False
     # aggregates that need sub-windows
     by_subwindow: list[tuple[str, ast.Node]] = field(default_factory=list)
 

@@ -12,6 +12,7 @@ from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.no_value import no_value
+from dsms.sql.binder.now import WORDS, now_call
 from dsms.sql.binder.open_values import open_value
 from dsms.sql.binder.python import python_call
 from dsms.sql.binder.scope import Scope, find
@@ -295,6 +296,8 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         return _current_user(env, node)
     if is_stamp(node):
         raise misplaced(node)
+    if name.casefold() in WORDS:
+        return now_call(env.ctx, node)
     if name.casefold() == INSTANT:
         _only_plain(node)
         return bind(env, instant_of(env.scope, node))
@@ -362,6 +365,7 @@ def _unknown_function(node: ast.FuncCall, catalog: Catalog) -> Exception:
             "current_user",
             *ENDS,
             INSTANT,
+            "now",
             "count_if",
         )
     ]

@@ -18,6 +18,7 @@ from dsms.sql.binder.expansion import (
 )
 from dsms.sql.binder.expressions import Env, bind
 from dsms.sql.binder.instants import INSTANT
+from dsms.sql.binder.now import WORDS
 from dsms.sql.binder.python import kept_call
 from dsms.sql.binder.scope import relation_scope
 from dsms.sql.binder.select import bind_nested
@@ -39,6 +40,7 @@ OTHERS = (
     INSTANT,
     PYTHON,
     *BUILT_IN,
+    *WORDS,
 )  # functions that are none of the tables
 SIMPLE = "write an expression over its parameters, constants and functions"
 
@@ -143,7 +145,7 @@ def _bound(statement: ast.CreateFunction, body: ast.Expr, schema: Schema, catalo
     def before(env: Env, node: ast.Expr) -> Expr | None:
         return grouping.before(env, node) if is_aggregate_call(node) else None
 
-    ctx = Context(catalog, False, bind_nested)
+    ctx = Context(catalog, False, bind_nested, now=True)
     env = Env(ctx, relation_scope(schema, None), f"CREATE {statement.kind}", before)
     return bind(env, _with_constants(body, schema))
 

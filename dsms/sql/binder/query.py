@@ -11,6 +11,7 @@ from dsms.sql import ast
 from dsms.sql.binder import boundaries, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
+from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.ordering import Ordering, sorted_
 from dsms.sql.binder.properties import reads_stream
@@ -36,14 +37,16 @@ def bind_query(
     options: Sequence[ast.Option] = (),
     *,
     persistent: bool = True,
+    now: bool = False,
 ) -> Output:
     """The typed logical plan of a query.
 
     `options` are those of its WITH clause (checked here; `check_options` gives their values).
-    `persistent` is False for one-time queries.  Raises QueryError, codes in `dsms.sql.codes`.
+    `persistent` is False for one-time queries; `now`: NOW() may stand in it all the same.  Raises
+    QueryError, codes in `dsms.sql.codes`.
     """
     try:
-        return _bound(query, catalog, options, persistent)
+        return _bound(query, catalog, options, persistent, now)
     except QueryError as failure:
         if of_others(failure) and (shown := translated(to_sql(query))) is not None:
             with suppress(QueryError):
@@ -57,6 +60,7 @@ def _bound(
     catalog: Catalog,
     options: Sequence[ast.Option],
     persistent: bool,
+    now: bool = False,
 ) -> Output:
     on_lookup, once = False, isinstance(query, ast.SelectStatement)
     if isinstance(query, ast.SelectStatement | ast.CreateQuery):
@@ -65,10 +69,12 @@ def _bound(
         query = query.query
     said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
+    whole = called(whole, catalog)
     if said.get("shed") == "scale":
         option = next(o for o in options if o.name.text.casefold() == "shed")
         whole = scaled(whole, option, catalog)
-    ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every)
+    now = now or not persistent
+    ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)
     if not persistent:

@@ -15,6 +15,9 @@ from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
 from dsms.sql.suggest import nearest
 from dsms.sql.types import INTERVAL
+from dsms.sql.zones import zone_of
+
+ZONES = "write a name such as 'America/New_York', or an offset such as '+05:30'"
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
@@ -46,13 +49,11 @@ def _one_of(what: str, names: Iterable[str]) -> Callable[[str], str | None]:
 @lru_cache(maxsize=64)
 def zone_problem(text: str) -> tuple[str, str] | None:
     """What is wrong with the name of a time zone, and a hint; None for one that there is."""
-    from zoneinfo import ZoneInfo
-
     try:
-        ZoneInfo(text)
+        zone_of(text)
     except Exception:  # zoneinfo raises half a dozen kinds for bad keys
         near = nearest(text, _zones())
-        hint = f"did you mean '{near}'?" if near else "write a name such as 'America/New_York'"
+        hint = f"did you mean '{near}'?" if near else ZONES
         return f"unknown time zone '{text}'", hint
     return None
 

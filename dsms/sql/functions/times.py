@@ -1,8 +1,8 @@
 """Instants and lengths, and CAST: exact meaning of each function.
 
-An optional last argument is a constant time zone name (`Europe/Berlin`); without it the calendar is
-UTC.  It is the proleptic Gregorian calendar; all fields floor, before 1970 too.  A local time
-outside years 0001 to 9999 is an error of that row.
+An optional last argument is a constant time zone, by name (`Europe/Berlin`) or offset (`+05:30`);
+without it the calendar is UTC.  It is the proleptic Gregorian calendar; all fields floor, before
+1970 too.  A local time outside years 0001 to 9999 is an error of that row.
 """
 
 from __future__ import annotations
@@ -91,6 +91,13 @@ TIMES = (
             "STRING, INTERVAL -> INTERVAL",
         ),
         constants={0: "unit", 2: "zone"},
+    ),
+    Function(
+        "date_bin",
+        "date_bin(length, t[, origin]): the start of the bin that holds t, of bins of that length "
+        "of which one starts at origin (default: 1970-01-01 UTC): the latest origin + k * length "
+        "<= t. A length of zero or less, and a start before year 0001, are errors of that row.",
+        texts("INTERVAL, TIMESTAMP -> TIMESTAMP", "INTERVAL, TIMESTAMP, TIMESTAMP -> TIMESTAMP"),
     ),
     Function(
         "to_timestamp",

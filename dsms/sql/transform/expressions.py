@@ -257,6 +257,12 @@ class Expressions(Literals, Predicates):
         """``l[i]`` is the call ELEMENT_AT(l, i)."""
         return ast.FuncCall(ast.Ident("ELEMENT_AT", pos=pos), (of, place), pos=pos)
 
+    @token_rule("STRING")
+    def at_time_zone(self, pos: Pos, of: ast.Expr, zone: Token) -> ast.FuncCall:
+        """``t AT TIME ZONE 'zone'`` is the call AT_ZONE(t, 'zone')."""
+        place_ = ast.StringLit(literals.unquote(zone), pos=place(zone) or pos)
+        return ast.FuncCall(ast.Ident("AT_ZONE", pos=pos), (of, place_), pos=pos)
+
     @rule
     def case(self, pos: Pos, operand: ast.Expr | None, *rest: Any) -> ast.Case:
         return ast.Case(rest[:-1], operand, rest[-1], pos=pos)
