@@ -35,7 +35,9 @@ def test_it_is_rounded_as_cast_rounds(written: str, stands: str) -> None:
     assert found.data.to_pylist() == [{"x": Decimal(stands), "c": Decimal(stands)}]
 
 
-@pytest.mark.parametrize("written", ["100", "99.995", "-1e30", "1e300", "DECIMAL '123.4'"])
+@pytest.mark.parametrize(
+    "written", ["100", "99.995", "-1e30", "-CAST('inf' AS FLOAT)", "1e300", "DECIMAL '123.4'"]
+)
 def test_it_is_refused_where_it_does_not_fit(written: str) -> None:
     engine = Engine()
     with pytest.raises(QueryError, match="DS235"):

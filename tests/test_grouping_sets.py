@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
+from dsms.errors import QueryError
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from tests.effort import examples
@@ -41,6 +42,42 @@ def _bags(engine: Engine, name: str) -> list[tuple[int, str, Counter[Any]]]:
         for push in engine.subscribe(name, 0).take()
         if push.data is not None and push.data.num_rows
     ]
+
+
+TOLD = (
+    "SELECT CASE WHEN GROUPING(a) = 1 THEN -1 ELSE a END, COUNT(*) FROM s GROUP BY ROLLUP (a)",
+    "SELECT GROUPING(a) + 1, a, SUM(x) FROM s GROUP BY ROLLUP (a)",
+    "SELECT a, COUNT(*) FROM s GROUP BY ROLLUP (a, b) HAVING GROUPING(b) = 1 AND COUNT(*) > 1",
+    "SELECT a, b, COUNT(*) FROM s GROUP BY CUBE (a, b) ORDER BY GROUPING(a, b) * 2 + COUNT(*)",
+)
+
+
+@settings(max_examples=examples(60))
+@given(st.sampled_from(TOLD), _rows)
+def test_what_set_a_row_is_of_is_a_value(query: str, rows: list[Any]) -> None:
+    engine, duck = Engine(), duckdb.connect()
+    engine.execute(STREAM)
+    engine.ingest("s", [(*row, n) for n, row in enumerate(rows)])
+    engine.heartbeat("s", 1000)
+    columns = {n: pa.array([r[i] for r in rows], pa.int64()) for i, n in enumerate("abx")}
+    duck.register("s", pa.table(columns))
+    (found,) = engine.execute(query)
+    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
+    assert got == Counter(duck.execute(query).fetchall()), query
+
+
+def test_too_many_are_known_before_they_are_written_out() -> None:
+    keys = ", ".join(f"a + {n}" for n in range(300))
+    for clause in (f"CUBE ({keys})", f"GROUPING SETS ({', '.join(['CUBE (a, b, x)'] * 2000)})"):
+        with pytest.raises(QueryError, match="DS358"):
+            parse_one(f"SELECT COUNT(*) FROM s GROUP BY {clause}")
+
+
+def test_their_words_are_not_free_for_functions() -> None:
+    engine = Engine()
+    for name in ("grouping", "rollup", "cube"):
+        with pytest.raises(QueryError, match=r"DS2(41|13)"):
+            engine.execute(f"CREATE FUNCTION {name}(x INT) AS x * 2")
 
 
 @settings(max_examples=examples(150))

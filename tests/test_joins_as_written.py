@@ -167,6 +167,16 @@ def test_names_of_names_do_not_grow_without_bound() -> None:
     assert MOST < 10**5
 
 
+def test_a_long_chain_of_names_is_refused_in_time() -> None:
+    """Each in the next one; what no one names is not looked at."""
+    known = ["a0 AS (SELECT v FROM l)"]
+    known += [f"a{n} AS (SELECT v FROM a{n - 1})" for n in range(1, 3000)]
+    with pytest.raises(QueryError, match="DS105"):
+        _engine().execute(f"WITH {', '.join(known)} SELECT * FROM l")
+    (found,) = _engine().execute(f"WITH {', '.join(known[:20])} SELECT * FROM a19")
+    assert found.data.num_rows == 0
+
+
 def test_words_of_joins_are_names_elsewhere() -> None:
     engine = _engine()
     for alias in ("semi", "anti", "natural", "any"):

@@ -43,6 +43,14 @@ QUERIES = (
     "SELECT l.v, w FROM l LEFT JOIN r ON l.k = r.k WHERE v >= (SELECT MIN(v) FROM l)",
     "SELECT k, COUNT(*), (SELECT COUNT(*) FROM r) AS n FROM l GROUP BY ROLLUP (k)",
     "SELECT v FROM l WHERE v > (SELECT 1)",
+    # one query inside of an aggregate and outside
+    "SELECT MAX(v), SUM(v - (SELECT AVG(w) FROM r)), (SELECT AVG(w) FROM r) AS m FROM l",
+    "SELECT SUM(v - (SELECT MIN(w) FROM r)), (SELECT MIN(w) FROM r) FROM l",
+    "SELECT k, COUNT(*), SUM(v - (SELECT MIN(w) FROM r)) FROM l GROUP BY k"
+    " HAVING COUNT(*) > (SELECT MIN(w) FROM r)",
+    "SELECT SUM(v) FILTER (WHERE v > (SELECT MIN(w) FROM r)) FROM l"
+    " HAVING COUNT(*) > (SELECT MIN(w) FROM r)",
+    "SELECT k, COUNT(*) AS n FROM l GROUP BY k ORDER BY SUM(v - (SELECT MIN(w) FROM r))",
     "SELECT v FROM l WHERE v > (SELECT MAX(w) FROM r WHERE w < (SELECT MAX(v) FROM l))",
     "SELECT v FROM l WHERE v < (SELECT COUNT(*) FROM (SELECT DISTINCT w FROM r) q)",
 )

@@ -3,7 +3,7 @@ aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -21,9 +21,8 @@ from dsms.sql.functions import FunctionError
 from dsms.sql.logical import GroupBy, Node, Project, Union
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
+from dsms.sql.transform.grouping_sets import MOST_SETS, too_many
 from dsms.sql.types import INT, NULL, STRING, Field, Type, list_of
-
-MOST_SETS = 64  # each groups the rows on its own
 
 
 def is_aggregate_call(node: ast.Node) -> bool:
@@ -35,14 +34,15 @@ def is_aggregate_call(node: ast.Node) -> bool:
 
 def has_aggregate(node: ast.Node) -> bool:
     """Is there an aggregate in the expression, other than inside of its subqueries?"""
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if is_aggregate_call(item):
-            return True
-        if not isinstance(item, ast.Query):
-            stack.extend(ast.children(item))
-    return False
+    return any(map(is_aggregate_call, _parts(node)))
+
+
+def _parts(node: ast.Node) -> Iterator[ast.Node]:
+    """The node and all below it, but not what is in its subqueries."""
+    yield node
+    if not isinstance(node, ast.Query):
+        for child in ast.children(node):
+            yield from _parts(child)
 
 
 def is_grouping(node: ast.Node) -> bool:
@@ -71,6 +71,8 @@ class Grouping:
     names: list[str]
     # with GROUPING SETS of these keys: which of them each has
     sets: tuple[tuple[int, ...], ...] | None = None
+    # what reads scalar subqueries in aggregates, which see the rows
+    values: Mapping[ast.ScalarQuery, Expr] = field(default_factory=dict)
     aggs: list[AggCall] = field(default_factory=list)
     # where in `aggs` the same call is, whatever its name
     known: dict[AggCall, int] = field(default_factory=dict)
@@ -116,6 +118,8 @@ class Grouping:
             return self._grouping(env, node)
         if has_aggregate(node) or isinstance(node, ast.WstreamArg) or scalar_queries([node]):
             return None
+        if any(map(is_grouping, _parts(node))):
+            return None
         if isinstance(
             node, ast.RowExpr | ast.InQuery | ast.Quantified | ast.Exists | ast.ScalarQuery
         ):
@@ -140,7 +144,7 @@ class Grouping:
         return error("DS303", f"column `{name}` is neither grouped nor aggregated", node, hint)
 
     def _aggregate(self, env: Env, node: ast.FuncCall) -> Col:
-        found = _agg_call(env, node)
+        found = _agg_call(replace(env, values=self.values), node)
         place = self.known.setdefault(replace(found, name=""), len(self.aggs))
         if place == len(self.aggs):
             self.aggs.append(found)
@@ -229,9 +233,7 @@ def grouping(env: Env, select: ast.Select) -> Grouping:
     parts = [n.sets if isinstance(n, ast.GroupingSets) else ((n,),) for n in select.group_by]
     count = prod(map(len, parts))
     if count > MOST_SETS:
-        hint = "leave some out, or write the ones that are wanted: GROUPING SETS ((a, b), (a), ())"
-        message = f"these are {count:,} grouping sets, and {MOST_SETS} is the limit"
-        raise error("DS358", message, select.group_by[0], hint)
+        raise too_many(count, select.group_by[0].pos)
     for node in (node for part in parts for one in part for node in one):
         target = _key_target(env, select, node)
         expr = _typed(bind(env, target))

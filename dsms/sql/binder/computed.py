@@ -101,6 +101,8 @@ def _constant(expr: Expr) -> Any:
 def _decimal(value: float | Decimal, to: Type) -> Decimal:
     """Rounded as CAST does.  Raises OverflowError."""
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        raise OverflowError
     if exact and exact.adjusted() >= to.precision:
         raise OverflowError
     with localcontext() as context:

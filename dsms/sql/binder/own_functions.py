@@ -39,6 +39,9 @@ OTHERS = (
     *ENDS,
     INSTANT,
     PYTHON,
+    "grouping",
+    "rollup",
+    "cube",
     *BUILT_IN,
     *WORDS,
 )  # functions that are none of the tables

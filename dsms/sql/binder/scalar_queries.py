@@ -21,17 +21,20 @@ from dsms.sql.expr import Col, Expr, rewrite
 from dsms.sql.logical import GroupBy, Join, Node, Project, Values
 
 
-def scalar_queries(exprs: Iterable[ast.Node | None]) -> list[ast.ScalarQuery]:
-    """Those in the expressions, but not in their subqueries, equal ones once."""
-    return list(dict.fromkeys(q for expr in exprs if expr is not None for q in _in(expr)))
+def scalar_queries(
+    exprs: Iterable[ast.Node], beside: Callable[[ast.Node], bool] = lambda node: False
+) -> list[ast.ScalarQuery]:
+    """Those in the expressions, but not in their subqueries, nor in what is `beside` the point;
+    equal ones once."""
+    return list(dict.fromkeys(q for expr in exprs for q in _in(expr, beside)))
 
 
-def _in(node: ast.Node) -> Iterator[ast.ScalarQuery]:
+def _in(node: ast.Node, beside: Callable[[ast.Node], bool]) -> Iterator[ast.ScalarQuery]:
     if isinstance(node, ast.ScalarQuery):
         yield node
-    elif not isinstance(node, ast.Query):
+    elif not isinstance(node, ast.Query) and not beside(node):
         for child in ast.children(node):
-            yield from _in(child)
+            yield from _in(child, beside)
 
 
 def bind_scalar(

@@ -167,8 +167,9 @@ class _Block:
         if groups is not None:
             more = [self._rows(inside)[0] for _ in (groups.sets or ())[1:]]
             joined = [bind_scalar(self.ctx, self.block, q, self.beyond) for q in above]
+            groups.values = values
             over = dict(zip(above, open_columns(joined), strict=True))
-            env = replace(env, before=groups.before, values={**values, **over})
+            env = replace(env, before=groups.before, values=over)
         exprs, names = self._items(env, ordering is not None)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
@@ -195,12 +196,12 @@ class _Block:
         """Those that are joined with the rows, and those that are joined with the groups."""
         select, order = self.select, () if ordering is None else ordering.items
         items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
-        found = scalar_queries([*items, select.having, *(o.expr for o in order)])
+        exprs = [e for e in (*items, select.having, *(o.expr for o in order)) if e is not None]
         if not self._is_grouped():
-            return found, []
-        calls = [c for e in (*items, select.having) if e is not None for c in aggregate_calls(e)]
-        inside = scalar_queries(calls)
-        return inside, [q for q in found if q not in inside]
+            return scalar_queries(exprs), []
+        return scalar_queries(c for e in exprs for c in aggregate_calls(e)), scalar_queries(
+            exprs, is_aggregate_call
+        )
 
     def _rows(self, queries: Sequence[ast.ScalarQuery]) -> tuple[Node, Scope, Read]:
         """FROM and WHERE, and what reads the value of each of these queries."""

@@ -6,7 +6,6 @@ subquery means, and is refused where that is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,51 +15,76 @@ from dsms.sql.literals import bad
 from dsms.sql.rewriting import replaced
 
 MOST = 50_000  # nodes that a statement may gain by them: n names, each twice in the next, make 2^n
+DEEPEST = 150  # nodes below each other; what is deeper would be refused in the end
 _Body = TypeVar("_Body", bound=ast.Select | ast.SetOp | ast.Query)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
-    """`size`: of its tree, with what stands in it by name."""
+    """`size` and `depth`: of its tree, with what stands in it by name."""
 
     name: ast.Ident
     query: ast.Query
     size: int
+    depth: int
 
 
-def named(
-    before: Sequence[NamedQuery], name: ast.Ident, columns: tuple[ast.Ident, ...], query: ast.Query
-) -> NamedQuery:
-    """One that may name those before it; `columns`: what its columns are called, or none."""
-    if any(name.matches(n.name.text) for n in before):
-        raise bad("DS109", name.pos, f"WITH gives the name {name.text} twice")
-    query = put_in(query, before)
-    if columns:
-        query = _called(query, columns, name.pos)
-    return NamedQuery(name, query, sum(1 for _ in ast.walk(query)))
+class Known:
+    """What WITH has named so far, by name without regard to case."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[NamedQuery]] = {}
+
+    def find(self, name: ast.Ident) -> NamedQuery | None:
+        """What a name means, if anything."""
+        some = self._by_name.get(name.text.casefold(), ())
+        return next((n for n in some if name.matches(n.name.text)), None)
+
+    def add(self, name: ast.Ident, columns: tuple[ast.Ident, ...], query: ast.Query) -> None:
+        """Another, which may name those before it; `columns`: what its columns are called, or none.
+        Raises DS105, DS109, DS217."""
+        if self.find(name) is not None:
+            raise bad("DS109", name.pos, f"WITH gives the name {name.text} twice")
+        found, gained, below = put_in(query, self)
+        if columns:
+            found = _called(found, columns, name.pos)
+        size, depth = _measured(query)
+        made = NamedQuery(name, found, size + gained, depth + below + 2 * bool(columns))
+        self._by_name.setdefault(name.text.casefold(), []).append(made)
 
 
-def put_in(query: _Body, known: Sequence[NamedQuery]) -> _Body:
-    """The query with those that it names in place of their names.  Raises DS105 where that makes it
-    too large."""
-    gained = 0
+def put_in(query: _Body, known: Known) -> tuple[_Body, int, int]:
+    """The query with those that it names in place of their names, by how many nodes it has grown,
+    and how deep the deepest of them is.  Raises DS105 where that makes it too large or deep."""
+    gained = deepest = 0
 
     def swap(node: ast.Node) -> ast.Node | None:
-        nonlocal gained
+        nonlocal gained, deepest
         match node:
             case ast.TableRef(name, alias, window, False, sample):
-                found = next((n for n in known if name.matches(n.name.text)), None)
+                found = known.find(name)
                 if found is None:
                     return None
-                gained += found.size
-                if gained > MOST:
-                    raise bad("DS105", name.pos, f"with {name.text} put in, this is too large")
+                gained, deepest = gained + found.size, max(deepest, found.depth)
+                if gained > MOST or deepest > DEEPEST:
+                    what = "large" if gained > MOST else "deep"
+                    raise bad("DS105", name.pos, f"with {name.text} put in, this is too {what}")
                 shown = alias or ast.Ident(name.text, name.quoted)
                 return ast.SubqueryRef(found.query, shown, window, sample, pos=node.pos)
         return None
 
     out: _Body = replaced(query, swap, within_queries=True)
-    return out
+    return out, gained, deepest
+
+
+def _measured(query: ast.Query) -> tuple[int, int]:
+    """Its nodes, and how many there are below each other."""
+    level: list[ast.Node] = [query]
+    size = depth = 0
+    while level:
+        size, depth = size + len(level), depth + 1
+        level = [child for node in level for child in ast.children(node)]
+    return size, depth
 
 
 def _called(query: ast.Query, columns: tuple[ast.Ident, ...], pos: Pos) -> ast.Query:

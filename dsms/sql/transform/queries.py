@@ -13,7 +13,7 @@ from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.expressions import Expressions
 from dsms.sql.transform.grouping_sets import in_parentheses, short_for
-from dsms.sql.transform.named_queries import NamedQuery, named, put_in
+from dsms.sql.transform.named_queries import Known, put_in
 from dsms.sql.transform.rules import (
     Clause,
     Parts,
@@ -346,11 +346,11 @@ class Queries(Windows):
         align, zone = (said[n].value if n in said else None for n in ("ALIGN TO", "TIME ZONE"))
         return ast.Slide(length, align, zone, pos=pos)
 
-    def named_queries(self, parts: Parts) -> tuple[NamedQuery, ...]:
-        found: tuple[NamedQuery, ...] = ()
+    def named_queries(self, parts: Parts) -> Known:
+        known = Known()
         for name, columns, query in values(parts):
-            found += (named(found, name, columns or (), query),)
-        return found
+            known.add(name, columns or (), query)
+        return known
 
     def named_query(self, parts: Parts) -> tuple[Any, ...]:
         return tuple(values(parts))
@@ -360,10 +360,10 @@ class Queries(Windows):
         self, pos: Pos, known: Any, body: Any, order_by: Any, limit: Any, every: Any
     ) -> ast.Query:
         if isinstance(body, ast.Query) and not order_by and not limit and not every:
-            return put_in(body, known) if known else body
+            return put_in(body, known)[0] if known else body
         count, offset = limit or (None, None)
         found = ast.Query(body, order_by or (), count, offset, every, pos=pos)
-        return put_in(found, known) if known else found
+        return put_in(found, known)[0] if known else found
 
     @rule
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:
