@@ -164,6 +164,19 @@ def test_forms_of_lists(form: str) -> None:
     )
 
 
+@pytest.mark.parametrize("item", [*ITEMS])
+def test_a_list_without_items_is_one_of_any_type(item: Type) -> None:
+    """An empty array of NumPy, say, whose numbers are FLOATs: in a column it was refused."""
+    for column in (
+        [np.array([])],
+        pa.array([[]], pa.list_(pa.float64())),
+        pl.Series([[]], dtype=pl.List(pl.String)),
+        pd.Series([np.array([], "i4")]),
+    ):
+        assert taken({"a": column}, list_of(item)) == ["[]"]
+    assert taken([[np.array([])]], list_of(item)) == ["[]"]
+
+
 def test_items_of_python_are_what_a_column_of_them_takes() -> None:
     day = dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
     engine = filled(

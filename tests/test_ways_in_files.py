@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from dsms.errors import DsmsError
-from dsms.sql.types import Field
+from dsms.sql.types import Field, list_of
 from dsms_client.files.open import read
 from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
@@ -24,7 +24,7 @@ def load(
 ) -> tuple[list[list[Any]], list[str]]:
     """Good rows as intake has them, and why the other lines are none."""
     _, pieces = read(FileSource(path), columns, {}, Options(unit=unit))
-    types = {str(t): t for t in TYPES}
+    types = {str(t): t for one in TYPES for t in (one, list_of(one))}
     schema = tuple(Field(name, types[sql]) for name, sql in columns)
     rows, reasons = [], []
     for piece in pieces:
@@ -290,6 +290,36 @@ def test_parquet_integers_of_a_float_are_exact(tmp_path: Any) -> None:
         assert rows == [[1.0], [None], [2.0**60]]
         why = "an integer that is not exact as a FLOAT"
         assert reasons == [f"2: f: 9007199254740993 is not FLOAT: {why}"]
+
+
+@pytest.mark.parametrize("form", ["list", "large_list", "dictionary"])
+def test_items_of_lists_in_parquet_are_what_columns_of_them_are(tmp_path: Any, form: str) -> None:
+    """Seconds were read as microseconds, with and without a unit; a FLOAT that is none refused all
+    rows."""
+    path = str(tmp_path / "a.parquet")
+
+    def written(values: list[Any], item: pa.DataType) -> None:
+        column = pa.array(values, (pa.large_list if form == "large_list" else pa.list_)(item))
+        if form == "dictionary":
+            items = column.values.dictionary_encode()
+            mask = pa.array([v is None for v in values])
+            column = pa.ListArray.from_arrays(column.offsets, items, mask=mask)
+        pyarrow.parquet.write_table(pa.table({"t": column}), path)
+
+    written([[1, None], None, []], pa.int64())
+    with pytest.raises(DsmsError, match=r"DS503: column 't': expected TIMESTAMP"):
+        load(path, [("t", "LIST(TIMESTAMP)")])
+    assert load(path, [("t", "LIST(TIMESTAMP)")], "s") == (
+        [['["1970-01-01 00:00:01", null]'], [None], ["[]"]],
+        [],
+    )
+    written([["1970-01-02"], ["1970-01-01", "x"], []], pa.string())
+    rows, (reason,) = load(path, [("t", "LIST(TIMESTAMP)")])
+    assert rows == [['["1970-01-02 00:00:00"]'], ["[]"]]
+    assert reason.startswith("2: t: 'x' is not TIMESTAMP: an instant is written")
+    written([[1], [2**60, 2**53 + 1], None], pa.int64())
+    rows, (reason,) = load(path, [("t", "LIST(FLOAT)")])
+    assert rows == [["[1.0]"], [None]] and reason.startswith(f"2: t: {2**53 + 1} is not FLOAT")
 
 
 def test_digits_in_quotes_are_no_length(file: Any) -> None:

@@ -275,7 +275,8 @@ def _list(a: pa.Array, t: Type) -> pa.Array | None:
     if len(count) and count.max() > lists.MOST:
         row = int(np.argmax(count))
         raise ValueError(f"{count[row]} items in row {row}: {lists.MOST} are the most")
-    values = to_physical(a.flatten(), item)
+    items = a.flatten()
+    values = to_physical(items, item) if len(items) else pa.array([], item.arrow)
     if item.kind is Kind.TIMESTAMP:
         _within_years(values)
     found = lists.made(np.concatenate([[0], np.cumsum(count)]), values, str(item))

@@ -8,11 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 import pyarrow.types as kinds
 
 from dsms.errors import UsageError
-from dsms.untrusted.types import check_schema
+from dsms.forms.encodings import without_encodings
+from dsms.lists import item_of
+from dsms.untrusted.types import check_schema, decoded, is_list
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import (
     Column,
@@ -67,14 +70,20 @@ def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:
 def _check_units(schema: pa.Schema, mapping: Mapping) -> None:
     """Raises DS503 for numbers that are instants of no known unit."""
     for (name, sql), parts in zip(mapping.columns, mapping.source, strict=True):
-        if sql == "TIMESTAMP" and mapping.options.unit is None and len(parts) == 1:
+        instants = sql == "TIMESTAMP" or item_of(sql) == "TIMESTAMP"
+        if instants and mapping.options.unit is None and len(parts) == 1:
             kind = schema.field(parts[0]).type
-            if _is_number(kind):
+            if _is_number(_item(kind)):
                 raise no_unit(name, str(kind))
 
 
+def _item(kind: pa.DataType) -> pa.DataType:
+    """What lists hold; other types as they are."""
+    return decoded(kind).value_type if is_list(decoded(kind)) else kind
+
+
 def _is_number(kind: pa.DataType) -> bool:
-    kind = kind.value_type if kinds.is_dictionary(kind) else kind
+    kind = decoded(kind)
     return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
 
@@ -113,11 +122,29 @@ def _column(
     array: pa.Array, name: str, sql: str, options: Options, bad: dict[int, str]
 ) -> pa.Array:
     """A column as it is sent, the rows that have no such value noted in `bad`."""
+    if (item := item_of(sql)) is not None and is_list(decoded(array.type)):
+        return _lists(without_encodings(array), name, item, options, bad)
     if sql == "TIMESTAMP":
         return _instants(array, name, options, bad)
     if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
         return _floats(array, name, bad)
     return array
+
+
+def _lists(
+    array: pa.Array, name: str, item: str, options: Options, bad: dict[int, str]
+) -> pa.Array:
+    """Lists whose items are what a column of them would be."""
+    items, wrong = array.flatten(), dict[int, str]()
+    found = _column(items, name, item, options, wrong)
+    if found is items:
+        return array
+    count = pc.list_value_length(array).fill_null(0).cast(pa.int64()).to_numpy()
+    starts = np.concatenate([[0], np.cumsum(count)])
+    for at, why in wrong.items():
+        bad.setdefault(int(np.searchsorted(starts, at, "right")) - 1, why)
+    mask = array.is_null() if array.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(starts), found, mask=mask)
 
 
 def _floats(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
