@@ -16,6 +16,7 @@ from dsms.errors import DsmsError
 from dsms.settings import Settings
 from tests.archive_local import Local
 from tests.archives import killed
+from tests.asking import asked, pushed
 from tests.effort import examples
 from tests.users import declared, rows, told
 
@@ -36,16 +37,6 @@ def feed(made: Engine, count: int = 12, first: int = 0) -> None:
     seconds = range(first, first + count)
     made.ingest("s", [["ab"[t % 2], 1 + t % 5, 0.5 * t, t * S] for t in seconds])
     made.heartbeat("s", (first + count) * S)
-
-
-def asked(made: Engine, sql: str) -> list[tuple]:
-    found = made.execute(sql)[-1].data  # type: ignore[union-attr]
-    return list(zip(*(c.to_pylist() for c in found.columns), strict=True))
-
-
-def pushed(made: Engine, query: str) -> list[tuple]:
-    pushes = made.subscribe(query, 0).take()
-    return [(p.kind, p.at, p.data and p.data.to_pylist()) for p in pushes]
 
 
 # ---------------------------------------------------------------- a call is its text

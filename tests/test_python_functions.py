@@ -19,19 +19,9 @@ from dsms.python_functions import Functions, host
 from dsms.settings import Settings
 from dsms.sql.types import FLOAT
 from tests.archive_local import Local
+from tests.asking import asked, pushed
 from tests.effort import examples
-from tests.own_functions import (
-    CREATED,
-    LONG,
-    STREAM,
-    S,
-    asked,
-    engine,
-    feed,
-    own_folder,
-    own_functions,
-    pushed,
-)
+from tests.python_folder import CREATED, LONG, STREAM, S, engine, feed, own_folder, own_functions
 from tests.users import told
 
 

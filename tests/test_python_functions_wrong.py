@@ -15,17 +15,16 @@ from dsms.python_functions import Functions, host
 from dsms.settings import Settings
 from tests.archive_local import Local
 from tests.archives import killed
-from tests.own_functions import (
+from tests.asking import asked, pushed
+from tests.python_folder import (
     CREATED,
     LINE,
     LONG,
     STREAM,
-    asked,
     engine,
     feed,
     own_folder,
     own_functions,
-    pushed,
     status,
 )
 from tests.users import declared, told

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dsms.engine import Engine
 from dsms.python_functions import Functions, host
+from tests.asking import asked
 
 S = 1_000_000
 LONG = 120.0  # seconds that no call of these takes, however busy the machine
@@ -143,16 +144,6 @@ def feed(made: Engine, count: int = 12, first: int = 0) -> None:
     seconds = range(first, first + count)
     made.ingest("s", [["ab"[t % 2], None if t % 5 == 4 else t * 0.5, t * S] for t in seconds])
     made.heartbeat("s", (first + count) * S)
-
-
-def asked(made: Engine, sql: str) -> list[tuple]:
-    found = made.execute(sql)[-1].data  # type: ignore[union-attr]
-    return list(zip(*(c.to_pylist() for c in found.columns), strict=True))
-
-
-def pushed(made: Engine, query: str) -> list[tuple]:
-    pushes = made.subscribe(query, 0).take()
-    return [(p.kind, p.at, p.data and p.data.to_pylist()) for p in pushes]
 
 
 def status(made: Engine, query: str) -> str:
