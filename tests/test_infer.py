@@ -120,12 +120,15 @@ def test_columns_of_other_forms(inferred) -> None:
             "d": pa.array(["1.5"]).cast(pa.decimal128(8, 2)),
             "l": [[1]],
             "ts": pa.array([1521911720]),
+            "w": pa.array([["a"]], pa.list_(pa.dictionary(pa.int32(), pa.string()))),
         }
     )
     pyarrow.parquet.write_table(table, sink)
     data = sink.getvalue().to_pybytes()
     found = inferred("a.parquet", data)
-    assert shown(found) == "at TIMESTAMP, d DECIMAL(8, 2), l LIST(INT), ts TIMESTAMP"
+    assert shown(found) == (
+        "at TIMESTAMP, d DECIMAL(8, 2), l LIST(INT), ts TIMESTAMP, w LIST(STRING)"
+    )
     assert (found.time, found.options.unit) == ("ts", "s")
     assert inferred("a.parquet", data, time="at").time == "at"
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from dsms.engine import Engine
@@ -87,13 +88,18 @@ def test_the_shell_shows_lists(serve: Any) -> None:
     assert lines == [{"l": [1, None], "w": ["a"]}, {"l": [2], "w": []}, {"l": None, "w": None}]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "categories.parquet"])
 def test_files_of_lists_are_loaded(serve: Any, tmp_path: Path, ending: str) -> None:
     server, path = serve(engine()), tmp_path / f"a.{ending}"
     frame = pl.DataFrame({"l": [[1, None], [2]], "w": [["a"], []], "t": [1, 1]})
     match ending:
         case "parquet":
             frame.with_columns(t=pl.from_epoch("t", "us")).write_parquet(path)
+        case "categories.parquet":
+            words = pl.col("w").cast(pl.List(pl.Categorical))
+            table = frame.with_columns(words, t=pl.from_epoch("t", "us")).to_arrow()
+            assert pa.types.is_dictionary(table.schema.field("w").type.value_type)
+            pyarrow.parquet.write_table(table, path)
         case "csv":
             path.write_text('l,w,t\n"[1,null]","[""a""]",1970-01-01\n[2],[],1970-01-01\n')
         case _:
