@@ -44,7 +44,7 @@ class Rows(Tabular):
     since    the instant from which on it lacks no row of these streams: its windows reach back to
              rows that are not kept any more; None: it lacks none
     approximate  groups may miss a threshold of HAVING by that share of it; None: none does
-    share    of the rows that came which its streams have kept, where they shed load; None: all
+    share    of the rows that came which its streams and joins have kept, where they shed; None: all
     """
 
     data: pa.RecordBatch

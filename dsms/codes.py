@@ -107,6 +107,7 @@ CODES: dict[str, str] = {
     "DS330": "a query that can't feed a stream",
     "DS331": "an aggregate over sub-windows in a query without them",
     "DS333": "since when the rows of a stream are known, where that can't be said",
+    "DS334": "WITH (over = shed) of a query in which nothing can let go of rows",
     "DS337": "NOW elsewhere than in a one-time query",
     "DS339": "a NATURAL JOIN of two sides without a common column",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
@@ -125,6 +126,8 @@ CODES: dict[str, str] = {
     "DS359": "GROUPING of what is no key",
     "DS360": "shed where rows can't be shed, or weighted",
     "DS361": "WITH (shed = scale) of a query whose sums nothing makes up for",
+    "DS362": "WITH (over = shed) without max_state",
+    "DS363": "an answer that may not lack rows lacks some that a query has let go",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",

@@ -157,6 +157,8 @@ def _steps() -> Iterator[tuple[str, str]]:
     query = f"SELECT a.i FROM {many} WHERE a.k = b.k AND b.i = c.i WITH (joins = adaptive)"
     yield "adaptive joins", query
     yield "adaptive joins, tuned", query.replace("adaptive)", "adaptive, tuning = hybrid)")
+    query = f"SELECT a.i FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k"
+    yield "joins that let go of rows", f"{query} WITH (max_state = 5000, over = shed)"
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"
     for what, query in _grouped():

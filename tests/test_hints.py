@@ -271,6 +271,12 @@ DS360
 DS361
   SELECT COUNT(*) FROM trades WITH (shed = scale)
   SELECT COUNT(*) FROM trades
+DS334
+  CREATE QUERY q AS SELECT n FROM quotes WITH (max_state = 1000, over = shed)
+  CREATE QUERY q AS SELECT n FROM quotes WITH (max_state = 1000)
+DS362
+  CREATE QUERY q AS SELECT q.n FROM quotes q, quotes p WHERE q.n = p.n WITH (over=shed)
+  CREATE QUERY q AS SELECT q.n FROM quotes q, quotes p WHERE q.n = p.n WITH (max_state=9, over=shed)
 DS364
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 WITH (approximate=0.1)
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 EVERY 5 s

@@ -111,6 +111,7 @@ ENGINE = {
     "DS247": "test_python_functions_wrong.py",
     "DS248": "test_python_functions_wrong.py",
     "DS333": "test_set_since.py",
+    "DS363": "test_letting_go.py",
 }
 
 

@@ -67,6 +67,10 @@ QUERIES = [
     "SELECT a FROM s [RANGE UNBOUNDED UNTIL 5 s AGO] UNION ALL SELECT a FROM u [SINCE 1 s UNTIL "
     "5 s AGO]",
 ]
+SHED = [
+    f"SELECT s.a FROM {S}, {U} WHERE s.a = u.a",
+    f"SELECT s.a FROM {S}, {U} WHERE s.a < u.a",
+]
 OPERATORS = {
     "GroupBy array": "GroupByOp",
     "GroupBy deque": "ExtremeOp",
@@ -75,6 +79,8 @@ OPERATORS = {
     "Distinct counting": "CountingDistinctOp",
     "Join hash": "JoinOp",
     "Join nested-loop": "JoinOp",
+    "Join hash-shedding": "SheddingJoinOp",
+    "Join nested-loop-shedding": "SheddingJoinOp",
     "MultiJoin pipeline": "MultiJoinOp",
     "MultiJoin adaptive": "AdaptiveJoinOp",
     "JoinNRR probe": "JoinNRROp",
@@ -141,6 +147,13 @@ def test_a_variant_is_one_operator(sql: str, strategy: str) -> None:
             assert runs == OPERATORS[printed], printed
 
 
+@pytest.mark.parametrize("sql", SHED)
+def test_joins_that_let_go_of_rows_are_others(sql: str) -> None:
+    for strategy in ("upa", "direct"):
+        for printed, runs in built(sql, strategy=strategy, joins="tree", over="shed"):
+            assert runs == OPERATORS[printed], printed
+
+
 def test_every_variant_is_met() -> None:
     options = [
         {"strategy": s, "joins": j}
@@ -148,6 +161,7 @@ def test_every_variant_is_met() -> None:
         for j in ("pipeline", "adaptive")
     ]
     met = {printed for sql in QUERIES for given in options for printed, _ in built(sql, **given)}
+    met |= {printed for sql in SHED for printed, _ in built(sql, over="shed")}
     assert met == set(OPERATORS)
 
 

@@ -123,7 +123,7 @@ class RowSet(Data):
     since    the instant (microseconds) from which on it lacks no row of these streams: its windows
              reach back to rows that the server does not keep any more; None: it lacks none
     approximate  groups may miss a threshold of HAVING by that share of it; None: none does
-    share    of the rows that came which its streams have kept, where they shed load; None: all
+    share    of the rows that came which its streams and joins have kept, where they shed; None: all
     """
 
     __slots__ = ("approximate", "as_of", "share", "since", "waiting")

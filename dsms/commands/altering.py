@@ -12,6 +12,7 @@ from dsms.commands.store import Store
 from dsms.commands.succeeding import check_alone, check_unread, stand
 from dsms.errors import UsageError
 from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.running.letting_go import set_bound, state_limit
 from dsms.running.paused import PausedQuery
 from dsms.running.prepare import fails
 from dsms.running.query import RunningQuery
@@ -131,7 +132,9 @@ def _check_free_to_change(query: Registered, option: ast.Option) -> None:
 
 
 def _check_value(query: Registered, option: ast.Option, value: Option) -> None:
-    if option.name.text.casefold() == "max_state" and (used := query.nbytes()) > int(value):
+    if option.name.text.casefold() != "max_state" or query.lets_go:
+        return
+    if (used := query.nbytes()) > int(value):
         message = f"query {query.name} keeps {used} bytes of state already"
         pos = option.pos
         raise UsageError("DS432", message, pos.line, pos.column, "PAUSE QUERY gives them back")
@@ -152,9 +155,10 @@ def applied(runtime: Runtime, key: str, query: Registered, definition: QueryDef)
         query.log.shorten(int(after.get("result_log", settings.result_log_rows)))
     inner = getattr(getattr(query, "evaluator", None), "inner", None)
     for one in (query, *([inner] if isinstance(inner, RunningQuery) else [])):
-        one.state_limit = int(after.get("max_state", settings.state_bytes))
+        one.state_limit = state_limit(definition, settings.state_bytes)
         if isinstance(one, RunningQuery):
             one.patience = 1
+            set_bound(one)
     mode = str(after.get("on_error", "null"))
     if isinstance(query, RunningQuery) and mode != before.get("on_error", "null"):
         runtime.parts.left(key, query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from dsms.plan.explain_text import without_figures
 from dsms.plan.parts import Path, node_at
 from dsms.plan.physical import Phys
 from dsms.plan.text import describe
+from dsms.running.letting_go import bound_line
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -110,12 +111,13 @@ def _explained(
 ) -> Rows:
     form = statement.format.value.lower()
     live, more, into = None, [], None
+    options: Mapping[str, Option] = {} if found is None else found.options
     match statement.target:
         case ast.Ident() as name:
             running = registered(runtime, name, catalog)
             check_shown(runtime, name, running, catalog)
             phys, live = running.phys, running.live() if statement.analyze else None
-            into = running.definition.feeds
+            into, options = running.definition.feeds, dict(running.definition.options)
             more = _more(runtime, running)
             if statement.analyze and isinstance(running, EvaluatedQuery):
                 more = [*more, f"evaluations: {running.evaluations}"]
@@ -150,6 +152,7 @@ def _explained(
     # of queries of others, with which this one shares, only who sees them is told
     if form == "text":
         lines += [f"feeds stream {into}"] if into is not None else []
+        lines += bound_line(options, phys)
         lines += [f"{to_sql(call)} stands for {to_sql(made)}" for call, made in statement.calls]
         lines += (more if catalog.sees_all else more[:1]) + _in_part(catalog, statement)
         lines += [

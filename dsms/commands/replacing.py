@@ -16,6 +16,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.plan.physical import Phys
 from dsms.rights.model import key_of
 from dsms.running.faults import too_much_state
+from dsms.running.letting_go import state_limit
 from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -114,9 +115,9 @@ class Replacing:
         """Its state, its readers and its numbers are those it had."""
         runtime = self.runtime
         stand(runtime, self.key)
-        limit = dict(self.definition.options).get("max_state")
-        if limit is not None and (used := old.nbytes()) > int(limit):
-            raise too_much_state(old.name, used, int(limit))
+        limit = state_limit(self.definition, runtime.settings.state_bytes)
+        if (used := old.nbytes()) > limit:
+            raise too_much_state(old.name, used, limit)
         self.store(
             lambda s: redefine(s, self.key, self.definition), "statement", self.text.encode()
         )

@@ -57,6 +57,8 @@ def why_never(runtime: Runtime, query: Registered) -> str | None:
     running = running_of(query)
     if running is None:
         return "it keeps no joins from one instant to the next"
+    if query.lets_go:
+        return "WITH (over = shed)"
     if dict(query.definition.options).get("replan") == "never":
         return "WITH (replan = never)"
     if not options_of(runtime, query).optimize:

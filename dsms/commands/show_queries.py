@@ -16,6 +16,7 @@ from dsms.plan.text import slide
 from dsms.running.approximation import approximate
 from dsms.running.beginning import partial, whole_at
 from dsms.running.behind import rows_behind, waits_for
+from dsms.running.letting_go import rows_let_go
 from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -102,6 +103,7 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
         ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
         ("shed", STRING, [_shed(q, share) for q, share in zip(queries, shares, strict=True)]),
         ("share", FLOAT, shares),
+        ("let_go", INT, [rows_let_go(q) for q in queries]),
         ("reads", STRING, [_over(q, catalog) for q in queries]),
         ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
         (
@@ -136,7 +138,7 @@ def _over(query: Registered, catalog: Catalog) -> str | None:
 
 
 def _shed(query: Registered, share: float | None) -> str | None:
-    """How its answers do where its streams shed."""
+    """How its answers do where its streams shed, or its joins let go of rows."""
     if scaled(dict(query.definition.options)):
         return "scale"
     return None if share is None else "partial"

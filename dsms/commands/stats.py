@@ -11,8 +11,9 @@ from dsms.commands.show_archives import archive_stats
 from dsms.intake.shedding import Shedder
 from dsms.intake.stream import StreamInput
 from dsms.reads.stream_rows import kept
+from dsms.running.letting_go import kept_share, rows_let_go
 from dsms.running.progress import progress
-from dsms.running.registered import is_hidden
+from dsms.running.registered import Registered, is_hidden
 from dsms.running.runtime import Runtime
 
 
@@ -42,6 +43,7 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
             "clock": shown_instant(q.shown_clock),
             **({"replans": r.chosen.changes} if (r := running_of(q)) is not None else {}),
             **progress(runtime, q),
+            **_let_go(q),
         }
         for key, q in runtime.queries.items()
         if not is_hidden(key)
@@ -63,6 +65,14 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "archives": archive_stats(runtime),
         "users": user_stats(runtime),
     }
+
+
+def _let_go(query: Registered) -> dict[str, Any]:
+    """Of a query whose joins may let go of rows: how many they have, and the share that they keep
+    now."""
+    rows = rows_let_go(query)
+    share = kept_share(query, query.shown_clock)
+    return {} if rows is None else {"let_go": rows, "share": 1.0 if share is None else share}
 
 
 def _shed(entry: StreamInput) -> dict[str, Any]:

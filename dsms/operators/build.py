@@ -17,7 +17,7 @@ from dsms.plan.ages import dated, numbers, reads_late, timestamps
 from dsms.plan.deaths import Deaths
 from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
-from dsms.plan.variants import block_slide
+from dsms.plan.variants import SHEDDING, block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Slide, Time, Unbounded
@@ -51,6 +51,7 @@ class Builder:
     errors: ErrorCounter = field(default_factory=ErrorCounter)
     eager_instants: bool = False
     step_rows: int = 1 << 22  # results of a join at one instant, at most
+    shed_bytes: int = 1 << 62  # what a join that may let go of rows holds of them, at most
     slide: Slide | None = None  # rows are looked at on its boundaries only
     mixed: bool = False  # inside a block whose windows are partly INTERNAL
     timeline: Timeline | None = None  # instants are points of it; strategy `nt` throughout
@@ -217,6 +218,10 @@ class Builder:
     def _join(self, phys: Phys, node: lp.Join) -> Operator:
         from dsms.operators import join, outer
 
+        if phys.variant in SHEDDING:
+            from dsms.operators.shedding_join import shedding_join
+
+            return shedding_join(self, phys, node, self.shed_bytes)
         inner = join.inner_join(self, phys, node.keys, node.residual)
         return (
             inner

@@ -261,12 +261,17 @@ class JoinOp(InPieces):
 
 
 def inner_join(
-    builder: Builds, phys: Phys, keys: tuple[tuple[Expr, Expr], ...], residual: Expr | None
+    builder: Builds,
+    phys: Phys,
+    keys: tuple[tuple[Expr, Expr], ...],
+    residual: Expr | None,
+    kind: type[Side] = Side,
 ) -> JoinOp:
-    """The symmetric join of a node's two inputs on equality keys and a residual condition."""
+    """The symmetric join of a node's two inputs on equality keys and a residual condition.  `kind`:
+    what keeps an input."""
     shared = shared_codes([left.type.arrow for left, _ in keys])
     sides = [
-        Side(
+        kind(
             child.node.schema,
             width(child.node),
             phys.state(k),

@@ -49,9 +49,14 @@ class KeyedRows:
 
     def words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
         """Of n rows: (a word for each key, whether none of its columns is NULL)."""
-        if not self.keys:
+        return self.coded([k(cols, n) for k in self.keys], n, look)
+
+    def coded(
+        self, values: Sequence[pa.Array], n: int, look: Look
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `words`, of rows whose keys are known."""
+        if not values:
             return np.zeros(n, np.int64), np.ones(n, np.bool_)
-        values = [k(cols, n) for k in self.keys]
         ok = np.ones(n, np.bool_)
         for v in values:
             valid = numpy_valid(v)
@@ -76,13 +81,17 @@ class KeyedRows:
         )
         if upto - self.purged < span // 20:
             return None
-        self.purged = upto
+        self.expire(upto)
+        return self.rows.settle()
+
+    def expire(self, upto: int) -> None:
+        """Drop what has expired; slots stay as they are."""
+        store, self.purged = self.rows.store, upto
         due = self.rows.expiry.due(np.array([upto], np.int64))
         if len(due):
             store.bury(due)
             if self.rows.index is not None:
                 self.rows.index.remove([v.view for v in store.ids], due)
-        return self.rows.settle()
 
 
 def shared_codes(first: Sequence[pa.DataType]) -> Intern | None:

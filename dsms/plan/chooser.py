@@ -122,7 +122,7 @@ class Chooser:
             case lp.Window():
                 return self._window(node.spec), ()
             case lp.Join():
-                return ("hash" if node.keys else "nested-loop"), ()
+                return variants.join(node, self.options.over), ()
             case lp.MultiJoin():
                 return variants.multi_join(node, self.options.joins), ()
             case lp.JoinNRR():

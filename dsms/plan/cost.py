@@ -73,7 +73,7 @@ def process_cost(
     match node:
         case lp.Join():
             left, right = inputs
-            share = 1.0 if variant == "nested-loop" else match_share(node.keys, left, right.columns)
+            share = match_share(node.keys, left, right.columns) if node.keys else 1.0
             return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
         case lp.MultiJoin():
             assert order is not None

@@ -24,6 +24,7 @@ class PlanOptions:
     migration   of an adaptive join: which partitions are sorted anew under a new index
     tuning      of an adaptive join: when its bit-address indices are looked at again; neither said:
                 it has hash indices
+    over        shed: joins let go of rows of their windows rather than hold more than they may
     disabled    names of rewrite rules not to use
     """
 
@@ -35,11 +36,16 @@ class PlanOptions:
     joins: Literal["auto", "tree", "pipeline", "adaptive"] = "auto"
     migration: Literal["nothing", "all", "partial"] | None = None
     tuning: Literal["continuous", "periodic", "triggered", "hybrid"] | None = None
+    over: Literal["stop", "shed"] = "stop"
     disabled: frozenset[str] = frozenset()
 
     @staticmethod
     def of(options: Iterable[tuple[str, Option]]) -> PlanOptions:
-        """From a query's checked WITH options; those that concern others are passed over."""
+        """From a query's checked WITH options; those that concern others are passed over.  Joins of
+        two alone let go of rows."""
         known = {"strategy", "partitions", "optimize", "negation", "distinct", "joins"}
-        known |= {"migration", "tuning"}
-        return PlanOptions(**{k: v for k, v in options if k in known})  # type: ignore[arg-type]
+        known |= {"migration", "tuning", "over"}
+        said = {k: v for k, v in options if k in known}
+        if said.get("over") == "shed":
+            said["joins"] = "tree"
+        return PlanOptions(**said)  # type: ignore[arg-type]

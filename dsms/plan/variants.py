@@ -12,6 +12,9 @@ from dsms.sql import logical as lp
 from dsms.sql.types import Kind, Type
 from dsms.sql.window import Slide
 
+# joins that let go of rows, as WITH (over = shed) has them, by what they would be without it
+SHED_AS = {"hash": "hash-shedding", "nested-loop": "nested-loop-shedding"}
+SHEDDING = frozenset(SHED_AS.values())
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
 
@@ -102,6 +105,12 @@ def block_slide(node: lp.Node) -> Slide | None:
     return next(
         (found for child in lp.children(node) if (found := block_slide(child)) is not None), None
     )
+
+
+def join(node: lp.Join, over: str) -> str:
+    """hash: keys are looked up;  nested-loop: there are none;  each also -shedding."""
+    plain = "hash" if node.keys else "nested-loop"
+    return SHED_AS[plain] if over == "shed" and node.kind == "inner" else plain
 
 
 def multi_join(node: lp.MultiJoin, joins: str) -> str:

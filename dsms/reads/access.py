@@ -11,6 +11,7 @@ from dsms.oneshot.reads import Read
 from dsms.reads import history, views
 from dsms.reads.leaves import batches, instant, lacking, waiting
 from dsms.reads.stream_rows import gone, subwindows
+from dsms.running.letting_go import kept_share
 from dsms.running.read_transaction import Access
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
@@ -51,7 +52,10 @@ def since(
     runtime: Runtime, plan: lp.Node, needed: Iterable[Read], at: int, complete: bool
 ) -> int | None:
     """The instant from which on an answer as of `at` lacks no row of a stream; None: it lacks none.
-    Raises DS407 where it must be `complete` and is not."""
+    Raises DS407 where it must be `complete` and is not, DS363 where a query has let go of rows."""
+    if complete:
+        needed = list(needed)
+        _check_kept(runtime, needed, at)
     found = list(lacking(runtime, plan, needed, at))
     if complete and found:
         at, read = max(found, key=lambda lack: lack[0])
@@ -61,6 +65,15 @@ def since(
             raise history.gone(query, at) if is_history else views.gone(runtime, query, at)
         raise gone(runtime, read, at)
     return max((at for at, _ in found), default=None)
+
+
+def _check_kept(runtime: Runtime, needed: Iterable[Read], at: int) -> None:
+    for read in needed:
+        query = runtime.queries.get(Catalog.key(relation(read.node)))
+        share = None if query is None else kept_share(query, at)
+        if query is not None and share is not None:
+            message = f"query {query.name} has let go of rows: it rests on {share:.1%} of them"
+            raise UsageError("DS363", message, hint="wait until they would have left its windows")
 
 
 def relation(node: lp.Node) -> str:

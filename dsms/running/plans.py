@@ -28,6 +28,7 @@ def planner(
     def made(bound: lp.Output, options: Iterable[tuple[str, Option]] = ()) -> Phys:
         chosen = PlanOptions.of(options)
         chosen = chosen if optimize else replace(chosen, optimize=False)
-        return plan(bound, figures, chosen, offered, at_work)
+        alone = chosen.over == "shed"  # what is let go is its own affair
+        return plan(bound, figures, chosen, None if alone else offered, at_work)
 
     return made

@@ -15,6 +15,7 @@ from dsms.plan.physical import Phys
 from dsms.running.assemble import Leaves, assemble, new_builder, sink_spec
 from dsms.running.chosen import BLIND, REGISTERED
 from dsms.running.current import past_rows
+from dsms.running.letting_go import bytes_a_join, state_limit
 from dsms.running.past import pasts
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
@@ -57,11 +58,12 @@ def assembled(
     restore         what lives between two boundaries is reported, too"""
     phys = with_ages(phys)
     options: dict[str, Option] = dict(definition.options)
-    limit = int(options.get("max_state", runtime.settings.state_bytes))
+    limit = state_limit(definition, runtime.settings.state_bytes)
     errors = ErrorCounter.of_query(limit, str(options.get("on_error", "null")))
     tables = _Tables(runtime, _tables_since(runtime, phys, timeline), timeline)
     leaves = Leaves(tables.changes, {}, {}, [])
     builder = _builder(runtime, leaves, tables, errors, slide)
+    builder.shed_bytes = bytes_a_join(definition, phys, limit)
     pipeline = assemble(phys, builder, leaves, runtime.settings.timer)
     blind = any(runtime.figures[stream].rate is None for stream in leaves.names.values())
     return RunningQuery(

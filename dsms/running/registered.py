@@ -119,6 +119,11 @@ class Registered(ABC):
         said = dict(self.definition.options).get("approximate")
         return None if said is None else float(said)
 
+    @property
+    def lets_go(self) -> bool:
+        """Whether its joins let go of rows, as WITH (over = shed) has them."""
+        return dict(self.definition.options).get("over") == "shed"
+
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
 

@@ -326,7 +326,7 @@ def _sharer(query: object) -> RunningQuery | None:
     """A query whose parts may be shared."""
     if not isinstance(query, RunningQuery) or query.early or query.archived is not None:
         return None
-    if query.feed is not None:  # what it has put in must be known at any time
+    if query.feed is not None or query.lets_go:  # what it has put in must be known at any time
         return None
     if query.grouped or not query.streams or query.starts is None or query.failure is not None:
         return None

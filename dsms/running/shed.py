@@ -1,5 +1,5 @@
-"""Which answers lack rows that streams have shed: of queries over such streams, and of what reads
-them."""
+"""Which answers lack rows that streams have shed, or joins let go: of queries over such streams, or
+with such joins, and of what reads them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 from dsms.intake.stream import StreamInput
 from dsms.plan.windows import longest
 from dsms.running.approximation import home_of, of_plan
+from dsms.running.letting_go import kept_share
 from dsms.running.registered import Registered
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog
@@ -24,10 +25,12 @@ class Surroundings(Protocol):
 
 def share_of(runtime: Surroundings, query: Registered, at: int | None = None) -> float | None:
     """Which share of the rows that came a query's answer, at an instant (None: its clock), rests
-    on: the least of the streams that it reads, over the instants that its windows hold.  None: all
-    of them."""
+    on: the least of the streams that it reads, over the instants that its windows hold, and of its
+    joins, of the rows that these would hold.  None: all of them."""
     reads = {*query.reads, *map(Catalog.key, query.definition.over)}
-    return shares(runtime, reads, query.output, query.shown_clock if at is None else at)
+    at = query.shown_clock if at is None else at
+    found = kept_share(query, at), shares(runtime, reads, query.output, at)
+    return min((share for share in found if share is not None), default=None)
 
 
 def shares(runtime: Surroundings, reads: Iterable[str], plan: lp.Node, at: int) -> float | None:

@@ -145,11 +145,22 @@ class LiveInput:
         # else the list would be longer than what it is said to hold
         where = self.store.compact(tight=searched)
         if where is not None:
-            self.expiry.moved()
-            if self.index is not None:
-                n = len(self.store)
-                self.index.rebuild(self._ids(), np.arange(n, dtype=np.int64), n)
+            self._moved()
         return where
+
+    def let_go(self, slots: np.ndarray) -> np.ndarray:
+        """Forget these rows (distinct, alive) and all dead ones at once: the new slot of each old
+        one (-1: forgotten)."""
+        self.store.bury(slots)
+        where = self.store.close()
+        self._moved()
+        return where
+
+    def _moved(self) -> None:
+        self.expiry.moved()
+        if self.index is not None:
+            n = len(self.store)
+            self.index.rebuild(self._ids(), np.arange(n, dtype=np.int64), n)
 
     @property
     def nbytes(self) -> int:

@@ -101,6 +101,11 @@ class RowStore:
         n = self.ts.n
         if n < COMPACT_FROM or (16 if tight else 2) * self.dead < n:
             return None
+        return self.close()
+
+    def close(self) -> np.ndarray:
+        """Close all gaps: the new slot of each old one (-1: dead)."""
+        n = self.ts.n
         kept = np.flatnonzero(self.alive.view)
         where = np.full(n, -1, np.int64)
         where[kept] = np.arange(len(kept))

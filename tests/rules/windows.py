@@ -219,6 +219,20 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "follows each row",
         "give it a SLIDE",
     ),
+    (
+        "DS334",
+        "CREATE QUERY q AS SELECT a.sym FROM trades [NOW] a, trades [ROWS 5] b WHERE a.sym = b.sym "
+        "WITH (max_state = 1000, ^over = shed)",
+        "counts rows",
+        "inner joins of windows in time",
+    ),
+    (
+        "DS362",
+        "CREATE QUERY q AS SELECT a.sym FROM trades [NOW] a, trades [NOW] b WHERE a.sym = b.sym "
+        "WITH (^over = shed)",
+        "when rows are let go",
+        "max_state",
+    ),
     ("DS361", "SELECT COUNT(*) FROM trades WITH (^shed = scale)", "no weights", "shed = random"),
     ("DS346", "SELECT ^INSTANT() FROM trades", "takes the name", "INSTANT(s)"),
     ("DS346", "SELECT ^INSTANT(quotes) FROM quotes", "stamped when they come", "TIMESTAMP BY"),

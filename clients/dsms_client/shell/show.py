@@ -100,7 +100,7 @@ def share(kept: float) -> str:
     """That an answer lacks rows that were shed, for stderr."""
     return (
         f"NOTE: the answer rests on {kept:.1%} of the rows that came: the others were shed, as "
-        "they came too fast (SHOW STREAMS says where)"
+        "they came too fast (SHOW STREAMS says where), or were too many to be joined (SHOW QUERIES)"
     )
 
 

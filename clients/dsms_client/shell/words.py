@@ -47,6 +47,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "replan_after": (),
     "result_log": (),
     "max_state": (),
+    "over": ("stop", "shed"),
     "complete": ("any", "required"),
     "archive": ("auto", "duckdb", "spark"),
     "description": (),

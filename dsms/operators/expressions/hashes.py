@@ -124,6 +124,17 @@ def _one(errors: ErrorCounter, x: Value, n: int, item: Type | None) -> np.ndarra
     return np.broadcast_to(found, n)
 
 
+def hashed(values: Sequence[pa.Array], n: int) -> np.ndarray:
+    """int64[n]: HASH of n rows of columns; 0 of rows of none.  Lists are hashed as they are
+    written, whatever their items."""
+    if not values:
+        return np.zeros(n, np.int64)
+    found, *rest = (_one(ErrorCounter(), x, n, None) for x in values)
+    for one in rest:
+        found = mixed(found) ^ one
+    return np.ascontiguousarray(found).view(np.int64)
+
+
 def _build(call: Call, args: Sequence[Node]) -> Built:
     items = [_numeric_item(a.type) for a in args]
 

@@ -101,6 +101,12 @@ OPTIONS: dict[str, OptionSpec] = {
         ("stream",), "duration", "how long rows may wait before some are left out"
     ),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
+    "over": OptionSpec(
+        ("query",),
+        "word",
+        "what it does whose state would be larger: stop, or let go of rows of its joins",
+        ("stop", "shed"),
+    ),
 }
 
 ADAPTIVE = ("migration", "tuning")

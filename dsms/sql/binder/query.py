@@ -8,7 +8,7 @@ from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import boundaries, lookups, stamps, wstream
+from dsms.sql.binder import boundaries, letting_go, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.now import called
@@ -86,9 +86,10 @@ def _bound(
         _check_counted(ctx)
     node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
+    if persistent:
+        letting_go.check(options, said, node, continuous)
     if continuous:
         _check_exact(options)
-    if continuous:
         _check_sampled(ctx)
     if persistent and whole.every is not None:
         _check_every(node, whole.every)
