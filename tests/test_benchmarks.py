@@ -165,9 +165,10 @@ def test_peers_agree_with_numpy(tmp_path: Path) -> None:
 
 
 def test_what_is_shed_is_made_up_for() -> None:
-    (table,) = shedding.section(Options("toy")).parts
-    assert isinstance(table, Table)
+    table, joins = shedding.section(Options("toy")).parts
+    assert isinstance(table, Table) and isinstance(joins, Table)
     assert float(table.rows[2][1].rstrip("%")) == pytest.approx(20, abs=4)
+    assert [float(row[5]) >= 1.5 for row in joins.rows] == [True]
 
 
 def test_algorithm_6_is_judged() -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from dsms.engine import Engine
 from dsms.intake.shedding import Waited
+from tests.benchmarks import shed_joins
 from tests.benchmarks.harness import Options, Section, Table, WrongAnswer
 
 S = 1_000_000
@@ -142,4 +143,6 @@ def section(options: Options) -> Section:
             ("sums within their errors", f"{good / total:.1%} of {total}", "93 %"),
         ),
     )
-    return Section("Load shedding (Golab 2006, section 2.4.3)", __doc__ or "", [table])
+    about = "\n\n".join((__doc__ or "", shed_joins.__doc__ or ""))
+    parts = [table, shed_joins.table(options)]
+    return Section("Load shedding (Golab 2006, section 2.4.3)", about, parts)
