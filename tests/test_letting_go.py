@@ -28,6 +28,7 @@ CREATE STREAM a (k INT, c STRING, v INT, t TIMESTAMP) TIMESTAMP BY t;
 CREATE STREAM b (k INT, c STRING, v INT, t TIMESTAMP) TIMESTAMP BY t;
 """
 ITEMS = "SELECT a.k, a.c, a.v, b.k AS l, b.c AS d, b.v AS w FROM"
+MORE = ITEMS.replace(" FROM", ", o.k AS m, o.c AS e, o.v AS x FROM")
 WINDOWS = {
     "[RANGE 5 s]": 5 * S,
     "[RANGE 9 s]": 9 * S,
@@ -35,11 +36,11 @@ WINDOWS = {
     "[RANGE UNBOUNDED]": None,
 }  # lengths
 CONDITIONS = {
-    "a.k = b.k": (lambda r: r[0], lambda x, y: True),
-    "a.c = b.c": (lambda r: r[1], lambda x, y: True),
+    "a.k = b.k": (lambda r: r[0], lambda *_: True),
+    "a.c = b.c": (lambda r: r[1], lambda *_: True),
     "a.k = b.k AND a.c = b.c": (
         lambda r: None if r[0] is None or r[1] is None else tuple(r[:2]),
-        lambda x, y: True,
+        lambda *_: True,
     ),
     "a.k = b.k AND a.v < b.v": (lambda r: r[0], lambda x, y: x.values[2] < y.values[2]),
     "a.v + 3 < b.v": (lambda r: 0, lambda x, y: x.values[2] + 3 < y.values[2]),
@@ -62,15 +63,17 @@ def size(values: list[Any]) -> int:
     return 64 + 8 + 16 + 4 + len(values[1] or "")
 
 
-def model(rows: list[tuple[str, list[Any]]], windows: tuple[str, str], on: str, most: int) -> Any:
+def model(rows: list[tuple[str, list[Any]]], windows: list[str], on: str, most: int) -> Any:
+    """Windows over a and b, and perhaps another one over a."""
     key, matches = CONDITIONS[on]
     made = []
-    for stream, values in rows:
-        side, t = "ab".index(stream), values[3]
-        length = WINDOWS[windows[side]]
-        end = FOREVER if length is None else t + length
-        made.append(Row(side, t, end, key(values), tuple(values[:3]), size(values)))
-    return told(made, most, matches)
+    for side, window in enumerate(windows):
+        for stream, values in rows:
+            if stream == "aba"[side]:
+                t, length = values[3], WINDOWS[window]
+                end = FOREVER if length is None else t + length
+                made.append(Row(side, t, end, key(values), tuple(values[:3]), size(values)))
+    return told(made, most, matches, len(windows))
 
 
 def fed(engine: Engine, rows: list[tuple[str, list[Any]]]) -> None:
@@ -90,16 +93,34 @@ def shown(engine: Engine, query: str = "q") -> dict[str, Any]:
 def test_engine_and_model_agree_however_rows_are_cut_and_over_restarts(seed):
     rng = Random(seed)
     rows = drawn(seed, rng.choice((20, 80, 200)))
-    windows = (rng.choice(list(WINDOWS)), rng.choice(list(WINDOWS)))
+    windows = rng.choices(list(WINDOWS), k=2)
     on, most = rng.choice(list(CONDITIONS)), rng.choice((50, 300, 900, 3000, 100_000))
+    sql = f"{ITEMS} a {windows[0]}, b {windows[1]} WHERE {on}"
+    check(rng, rows, windows, on, most, sql)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_joins_of_many_windows_do_what_the_model_says(seed):
+    rng = Random(seed)
+    rows = drawn(seed, rng.choice((20, 60)))
+    windows = rng.choices(list(WINDOWS), k=3)
+    on, most = rng.choice(("a.k = b.k", "a.c = b.c")), rng.choice((300, 900, 3000, 100_000))
+    where = f"{on} AND {on.replace('a.', 'o.')}"
+    sql = f"{MORE} a {windows[0]}, b {windows[1]}, a {windows[2]} AS o WHERE {where}"
+    check(rng, rows, windows, on, most, sql, "joins = pipeline")
+
+
+def check(
+    rng: Random, rows: list[Any], windows: list[str], on: str, most: int, sql: str, *options: str
+) -> None:
     want = model(rows, windows, on, most)
-    options = f"max_state = {most}, over = shed, strategy = {rng.choice(('upa', 'direct'))}"
+    strategy = f"strategy = {rng.choice(('upa', 'direct'))}"
+    said = ", ".join((f"max_state = {most}", "over = shed", strategy, *options))
     with TemporaryDirectory() as data:
         host = Host(data, rng)
         host.engine.execute(STREAMS)
-        host.engine.execute(
-            f"CREATE QUERY q AS {ITEMS} a {windows[0]}, b {windows[1]} WHERE {on} WITH ({options})"
-        )
+        host.engine.execute(f"CREATE QUERY q AS {sql} WITH ({said})")
         host.readers["q"], host.pushes["q"] = host.engine.subscribe("q", 0), []
         while rows:
             some = rng.choice((1, 3, 30, 300))
@@ -135,6 +156,8 @@ BESIDE = {
     "WHERE a.k = b.k AND a.k = n.k",
     "both": "SELECT a.v, b.v AS w FROM a [RANGE 9 s], b [RANGE 5 s] WHERE a.k = b.k UNION ALL "
     "SELECT a.v, b.v AS w FROM a [RANGE 5 s], b [RANGE 9 s] WHERE a.c = b.c AND a.v > 2",
+    "pipeline": "SELECT a.v, b.v AS w, c.v AS x FROM a [RANGE 9 s], b [RANGE 5 s], b [RANGE 3 s] "
+    "AS c WHERE a.k = b.k AND b.k = c.k AND a.v < c.v + 5",
     "late": "SELECT a.v, b.v AS w FROM a [RANGE 9 s UNTIL 2 s AGO], b [SINCE 3 s] WHERE a.k = b.k",
 }
 
@@ -150,7 +173,9 @@ def test_what_is_told_is_a_part_of_what_is_true_and_is_taken_back_on_time(seed, 
     )
     most = rng.choice((500, 2000, 5000))
     engine.execute(f"CREATE QUERY plain AS {BESIDE[beside]}")
-    engine.execute(f"CREATE QUERY q AS {BESIDE[beside]} WITH (max_state = {most}, over = shed)")
+    options = f"max_state = {most}, over = shed, joins = "
+    options += "pipeline" if beside == "pipeline" else "tree"
+    engine.execute(f"CREATE QUERY q AS {BESIDE[beside]} WITH ({options})")
     engine.execute("CREATE QUERY reads AS SELECT * FROM q")
     readers = [engine.subscribe(name) for name in ("plain", "q", "reads")]
     for k in range(0, len(rows), 7):
@@ -245,7 +270,8 @@ def test_explain_says_what_joins_hold():
     assert lines[-1] == said and any("hash-shedding" in line for line in lines)
     lines = (
         engine.execute(
-            f"EXPLAIN CREATE QUERY r AS {BESIDE['three']} WITH (max_state = 5000, over = shed)"
+            f"EXPLAIN CREATE QUERY r AS {BESIDE['three']} "
+            "WITH (max_state = 5000, over = shed, joins = tree)"
         )[0]
         .data.column(0)
         .to_pylist()
@@ -325,7 +351,6 @@ def test_what_can_not_let_go_of_rows_is_refused(sql, said):
     [
         ("over = shed", "DS362"),
         ("over = shed, max_state = 9, strategy = nt", "DS334"),
-        ("over = shed, max_state = 9, joins = pipeline", "DS334"),
         ("over = shed, max_state = 9, joins = adaptive", "DS334"),
         ("over = more, max_state = 9", "DS215"),
     ],

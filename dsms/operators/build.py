@@ -230,6 +230,10 @@ class Builder:
         )
 
     def _multi_join(self, phys: Phys, node: lp.MultiJoin) -> Operator:
+        if phys.variant in SHEDDING:
+            from dsms.operators.shedding_join import shedding_join
+
+            return shedding_join(self, phys, node, self.shed_bytes)
         if phys.variant == "adaptive":
             from dsms.operators.adaptive_join import adaptive_join_op
 

@@ -249,13 +249,15 @@ class MultiJoinOp(InPieces):
         return FOREVER
 
 
-def multi_join_op(builder: Builds, phys: Phys, node: lp.MultiJoin) -> MultiJoinOp:
-    """The join of a node's inputs, in the order of its plan."""
+def multi_join_op(
+    builder: Builds, phys: Phys, node: lp.MultiJoin, kind: type[KeyedRows] = KeyedRows
+) -> MultiJoinOp:
+    """The join of a node's inputs, in the order of its plan.  `kind`: what keeps an input."""
     assert isinstance(phys.order, JoinOrder)
     keys = [[e for e in same if e is not None] for same in node.keys]
     codes = shared_codes([same[0].type.arrow for same in keys])
     inputs = [
-        KeyedRows(
+        kind(
             child.node.schema,
             width(child.node),
             phys.state(k),

@@ -1,23 +1,23 @@
-"""Window join that holds no more than it may: rows of its windows of which the fewest results are
-to be expected are let go first.
+"""Window joins, of two inputs or of many, that hold no more than they may: rows of their windows of
+which the fewest results are to be expected are let go first.
 
 Golab 2006, section 2.4.3 (semantic load shedding); Das, Gehrke and Riedewald 2003 (PROB, LIFE).
 
-Worth    Of a row: how often its key has come on the other side lately, times what remains of its
-         life.  Keys are counted as they come, kept or not, so what was let go comes back once it
-         is worth more.
+Worth    Of a row: how often its key has come on the other side lately (of many: on each of the
+         others, multiplied), times what remains of its life.  Keys are counted as they come, kept
+         or not, so what was let go comes back once it is worth more.
 When     Behind the first instant at which the rows that are alive take more than `most` bytes; so
          many go that nine tenths of that are left.  Counted is what the rows are in themselves,
          not the room that their structures have: when which rows go depends on the input alone,
          neither on how it was cut, nor on a clock, nor on a restart.  Of rows of equal worth the
-         older goes, of rows of one instant the left one.
+         older goes, of rows of one instant that of the input more to the left.
 Exact    Results that were told die with the first of their parts, which they know from the
          beginning; so inputs announce no deletions (windows in time, not strategy `nt`).  What has
-         been let go finds no partner any more: results are a part of those of `JoinOp`, each with
-         its true lifetime.
-State    That of `JoinOp`, a hash and a size a row, two rows of counters a side.
+         been let go finds no partner any more: results are a part of those of `JoinOp` and
+         `MultiJoinOp`, each with its true lifetime.
+State    That of these, a hash and a size a row, two rows of counters an input.
 Cost     O(log n) a row: n rows are sorted whenever a tenth of them has come anew.
-Twin     JoinOp; tests/shedding_model.py.
+Twin     JoinOp, MultiJoinOp; tests/shedding_model.py.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from dsms.errors import InternalError
 from dsms.operators.base import Builds
 from dsms.operators.expressions.hashes import hashed
 from dsms.operators.join import JoinOp, Side, inner_join
+from dsms.operators.keyed_rows import KeyedRows
+from dsms.operators.multi_join import MultiJoinOp, multi_join_op
 from dsms.operators.pieces import InPieces, Look, Piece, parted, stretches
 from dsms.operators.shedding_kernels import NEVER, ONE, PLACES, count, first_over, worth
 from dsms.plan.physical import Phys
@@ -52,23 +54,45 @@ SPANS = 32  # of a life, by which is remembered until when rows that were let go
 
 @dataclass(slots=True)
 class SheddingSide(Side):
-    """One input: beside its rows the hash of each key (of values: codes are handed out as batches
-    come), and what the row takes."""
+    """An input of two: beside its rows the hash of each key (of values: codes are handed out as
+    batches come), and what the row takes."""
 
     def __post_init__(self) -> None:
         Side.__post_init__(self)
         self.rows.store.extra.update(key=Vec(), size=Vec())
 
-    def arrive(self, batch: Batch, look: Look) -> tuple[int, np.ndarray]:
-        found = Side.arrive(self, batch, look)
-        self.rows.store.extra["size"].extend(sizes(batch))
-        return found
+    def words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
+        self.rows.store.extra["size"].extend(sizes(cols, n, self.width))
+        return Side.words(self, cols, n, look)
 
     def coded(
         self, values: Sequence[pa.Array], n: int, look: Look
     ) -> tuple[np.ndarray, np.ndarray]:
         self.rows.store.extra["key"].extend(hashed(values, n))
         return Side.coded(self, values, n, look)
+
+
+@dataclass(slots=True)
+class SheddingInput(KeyedRows):
+    """An input of many: beside its rows the hash of each key, whether none of its columns is NULL,
+    and what the row takes."""
+
+    def __post_init__(self) -> None:
+        KeyedRows.__post_init__(self)
+        self.rows.store.extra.update(key=Vec(), ok=Vec(np.bool_), size=Vec())
+
+    def words(self, cols: Sequence[pa.Array], n: int, look: Look) -> tuple[np.ndarray, np.ndarray]:
+        self.rows.store.extra["size"].extend(sizes(cols, n, self.width))
+        return KeyedRows.words(self, cols, n, look)
+
+    def coded(
+        self, values: Sequence[pa.Array], n: int, look: Look
+    ) -> tuple[np.ndarray, np.ndarray]:
+        words, ok = KeyedRows.coded(self, values, n, look)
+        extra = self.rows.store.extra
+        extra["key"].extend(hashed(values, n))
+        extra["ok"].extend(ok)
+        return words, ok
 
 
 @dataclass(slots=True)
@@ -119,21 +143,26 @@ def _up(end: int, step: int) -> int:
 
 @dataclass(slots=True)
 class SheddingJoinOp(InPieces):
-    """Inner join of two inputs.
+    """Inner join of two inputs, or of many.
 
-    most      bytes that the rows of both windows may take
+    most      bytes that the rows of all windows may take
     counters  see `shedding_kernels.count`
     held      bytes of the rows that are there: not less than those of rows that are alive
     """
 
-    inner: JoinOp
+    inner: JoinOp | MultiJoinOp
     most: int
-    counters: np.ndarray = field(default_factory=lambda: np.zeros((2, 2, PLACES), np.int64))
+    counters: np.ndarray = field(init=False)
     held: int = 0
     gone: LetGo = field(default_factory=LetGo)
 
+    def __post_init__(self) -> None:
+        self.counters = np.zeros((len(self.sides), 2, PLACES), np.int64)
+
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> Sequence[KeyedRows]:
+        if isinstance(self.inner, MultiJoinOp):
+            return self.inner.inputs
         return self.inner.left, self.inner.right
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
@@ -166,7 +195,7 @@ class SheddingJoinOp(InPieces):
     def _over(self, inputs: Sequence[Batch]) -> int:
         """The first instant behind which more is alive than may be, once these rows are there;
         NEVER if there is none."""
-        size = np.concatenate([sizes(rows) for rows in inputs])
+        size = np.concatenate([sizes(rows.cols, len(rows), len(rows.ids)) for rows in inputs])
         if self.held + int(size.sum()) <= self.most:
             self.held += int(size.sum())
             return NEVER
@@ -192,10 +221,8 @@ class SheddingJoinOp(InPieces):
         for side in self.sides:
             side.expire(now)
         slots = [_alive(side) for side in self.sides]
-        stores = [side.rows.store for side in self.sides]
-        value, ts, size, exp = (np.concatenate(parts) for parts in zip(
-            *(self._judged(k, slots[k], now) for k in range(2)), strict=True
-        ))  # parts of both sides  # fmt: skip
+        judged = [self._judged(k, some, now) for k, some in enumerate(slots)]
+        value, ts, size, exp = (np.concatenate(parts) for parts in zip(*judged, strict=True))
         order = np.lexsort((ts, value))
         left = int(size.sum()) - np.cumsum(size[order])
         least = self.most * KEPT[0] // KEPT[1]
@@ -203,11 +230,20 @@ class SheddingJoinOp(InPieces):
         self.held = int(size.sum() - size[gone].sum())
         self.gone.add(exp[gone], now, len(size) - len(gone))
         self._fade(len(size))
-        where = int(np.searchsorted(gone, len(slots[0])))
-        picked = gone[:where], gone[where:] - len(slots[0])
-        for k, side in enumerate(self.sides):
-            side.rows.let_go(slots[k][picked[k]])
-            side.rechain(self.inner.head, k, len(stores[k]))
+        first = np.append(0, np.cumsum([len(some) for some in slots]))
+        stops = np.searchsorted(gone, first)
+        for k, some in enumerate(slots):
+            self._forget(k, some[gone[stops[k] : stops[k + 1]] - first[k]])
+
+    def _forget(self, k: int, slots: np.ndarray) -> None:
+        """Rows of one input are gone, and in no chain."""
+        side = self.sides[k]
+        where = side.rows.let_go(slots)
+        if isinstance(self.inner, MultiJoinOp):
+            self.inner.arena.renumber(k, where)
+        else:
+            assert isinstance(side, Side)
+            side.rechain(self.inner.head, k, len(side.rows.store))
 
     def _fade(self, rows: int) -> None:
         counted = int(self.counters[:, 0].sum())
@@ -221,7 +257,7 @@ class SheddingJoinOp(InPieces):
         store = self.sides[k].rows.store
         exp, extra = store.exp.view[slots], store.extra
         key, ok = extra["key"].view[slots], extra["ok"].view[slots]
-        value = worth(self.counters, 1 - k, key, ok, exp, now)
+        value = worth(self.counters, k, key, ok, exp, now)
         return value, store.ts.view[slots], extra["size"].view[slots], exp
 
     def live(self) -> int:
@@ -234,15 +270,15 @@ class SheddingJoinOp(InPieces):
         return self.inner.next_due()
 
 
-def _alive(side: Side) -> np.ndarray:
+def _alive(side: KeyedRows) -> np.ndarray:
     """The slots of rows that have not left, as far as that was looked at."""
     return np.flatnonzero(side.rows.store.alive.view)
 
 
-def sizes(rows: Batch) -> np.ndarray:
-    """int64[n]: bytes that each row counts for."""
-    out = np.full(len(rows), ROW + 8 * len(rows.ids), np.int64)
-    for col in rows.cols:
+def sizes(cols: Sequence[pa.Array], n: int, width: int) -> np.ndarray:
+    """int64[n]: bytes that each row of so many parts counts for."""
+    out = np.full(n, ROW + 8 * width, np.int64)
+    for col in cols:
         try:
             out += max(1, col.type.bit_width // 8)
         except ValueError:  # its values differ in length
@@ -250,10 +286,14 @@ def sizes(rows: Batch) -> np.ndarray:
     return out
 
 
-def shedding_join(builder: Builds, phys: Phys, node: lp.Join, most: int) -> SheddingJoinOp:
+def shedding_join(
+    builder: Builds, phys: Phys, node: lp.Join | lp.MultiJoin, most: int
+) -> SheddingJoinOp:
     """The join of a node's inputs, which may hold `most` bytes of their rows."""
     if any(child.strict for child in phys.children):
         what = "a join whose inputs announce deletions can't let go of rows"
         raise InternalError("DS901", f"{what}; please report this")
+    if isinstance(node, lp.MultiJoin):
+        return SheddingJoinOp(multi_join_op(builder, phys, node, SheddingInput), most)
     inner = inner_join(builder, phys, node.keys, node.residual, SheddingSide)
     return SheddingJoinOp(inner, most)

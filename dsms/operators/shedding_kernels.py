@@ -24,18 +24,21 @@ def count(counters, side, keys, ok):
 
 
 @njit(cache=True, nogil=True)
-def worth(counters, other, keys, ok, exp, now):
-    """float64[n]: of each row the rate at which its key comes on the `other` side, times what
-    remains of its life; 0 of rows whose key is NULL."""
+def worth(counters, side, keys, ok, exp, now):
+    """float64[n]: of each row of a side the rates at which its key comes on all others, multiplied,
+    times what remains of its life; 0 of rows whose key is NULL."""
     out = np.zeros(len(keys), np.float64)
     for i in range(len(keys)):
         if ok[i]:
             key = np.uint64(keys[i])
-            rate = min(
-                counters[other, 0, np.int64(key % np.uint64(PLACES))],
-                counters[other, 1, np.int64((key >> np.uint64(32)) % np.uint64(PLACES))],
-            )
-            out[i] = np.float64(rate + UNSEEN) * (np.float64(exp[i]) - np.float64(now))
+            a = np.int64(key % np.uint64(PLACES))
+            b = np.int64((key >> np.uint64(32)) % np.uint64(PLACES))
+            found = np.float64(exp[i]) - np.float64(now)
+            for other in range(len(counters)):
+                if other != side:
+                    rate = min(counters[other, 0, a], counters[other, 1, b])
+                    found *= np.float64(rate + UNSEEN)
+            out[i] = found
     return out
 
 

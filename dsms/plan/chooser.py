@@ -124,7 +124,7 @@ class Chooser:
             case lp.Join():
                 return variants.join(node, self.options.over), ()
             case lp.MultiJoin():
-                return variants.multi_join(node, self.options.joins), ()
+                return variants.multi_join(node, self.options.joins, self.options.over), ()
             case lp.JoinNRR():
                 return variants.nrr(plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()

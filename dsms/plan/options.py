@@ -41,11 +41,7 @@ class PlanOptions:
 
     @staticmethod
     def of(options: Iterable[tuple[str, Option]]) -> PlanOptions:
-        """From a query's checked WITH options; those that concern others are passed over.  Joins of
-        two alone let go of rows."""
+        """From a query's checked WITH options; those that concern others are passed over."""
         known = {"strategy", "partitions", "optimize", "negation", "distinct", "joins"}
         known |= {"migration", "tuning", "over"}
-        said = {k: v for k, v in options if k in known}
-        if said.get("over") == "shed":
-            said["joins"] = "tree"
-        return PlanOptions(**said)  # type: ignore[arg-type]
+        return PlanOptions(**{k: v for k, v in options if k in known})  # type: ignore[arg-type]

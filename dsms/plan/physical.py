@@ -93,7 +93,8 @@ class Phys:
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
                   | hash-shedding | nested-loop-shedding (inner: rows of its windows are let go)
-      MultiJoin   pipeline (one equality for all inputs) | adaptive (any equalities)
+      MultiJoin   pipeline (one equality for all inputs; also pipeline-shedding) | adaptive (any
+                  equalities)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting

@@ -13,7 +13,11 @@ from dsms.sql.types import Kind, Type
 from dsms.sql.window import Slide
 
 # joins that let go of rows, as WITH (over = shed) has them, by what they would be without it
-SHED_AS = {"hash": "hash-shedding", "nested-loop": "nested-loop-shedding"}
+SHED_AS = {
+    "hash": "hash-shedding",
+    "nested-loop": "nested-loop-shedding",
+    "pipeline": "pipeline-shedding",
+}
 SHEDDING = frozenset(SHED_AS.values())
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
@@ -113,8 +117,10 @@ def join(node: lp.Join, over: str) -> str:
     return SHED_AS[plain] if over == "shed" and node.kind == "inner" else plain
 
 
-def multi_join(node: lp.MultiJoin, joins: str) -> str:
+def multi_join(node: lp.MultiJoin, joins: str, over: str) -> str:
     """pipeline: all inputs have part in every equality, so the matches in one window do not depend
-    on those in another; adaptive: any equalities."""
+    on those in another (also -shedding); adaptive: any equalities."""
     whole = all(None not in same for same in node.keys)
-    return "pipeline" if whole and joins != "adaptive" else "adaptive"
+    if not whole or joins == "adaptive":
+        return "adaptive"
+    return SHED_AS["pipeline"] if over == "shed" else "pipeline"

@@ -37,7 +37,7 @@ Worth = Callable[..., np.ndarray]
 def by_chance() -> Worth:
     """What rows are worth to a join that draws them."""
     rng = np.random.default_rng(11)
-    return lambda counters, other, keys, ok, exp, now: rng.random(len(keys))
+    return lambda counters, side, keys, ok, exp, now: rng.random(len(keys))
 
 
 def by_age(*args: np.ndarray) -> np.ndarray:

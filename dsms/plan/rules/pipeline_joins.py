@@ -23,7 +23,8 @@ def pipeline_joins(node: lp.Node, ctx: Context) -> lp.Node:
     if not (3 <= len(cluster.inputs) <= MANY and cluster.movable()):
         return node
     kinds: dict[str, Pipelines] = {"pipeline": "forced", "adaptive": "adaptive"}
-    search = Search(cluster, ctx, kinds.get(ctx.options.joins, "any"))
+    usual: Pipelines = "offered" if ctx.options.over == "shed" else "any"  # adaptive keep all rows
+    search = Search(cluster, ctx, kinds.get(ctx.options.joins, usual))
     if not search.pipelinable():
         return node
     return search.better(node) if len(cluster.inputs) <= MOST else search.whole(node)

@@ -31,9 +31,9 @@ def check(
     if said.get("strategy") == "nt":
         message = "strategy = nt takes results back with the rows that they are made of"
         raise error("DS334", message, option, "leave strategy out, or over = shed")
-    if said.get("joins") in ("pipeline", "adaptive"):
-        message = "joins of many windows in one operator keep all rows"
-        raise error("DS334", message, option, "leave joins out: they are joined two by two")
+    if said.get("joins") == "adaptive":
+        message = "adaptive joins keep all rows"
+        raise error("DS334", message, option, "joins = pipeline or tree, or leave joins out")
     kinds = list(lp.nodes_of(node))
     why_not = next((why for one in kinds if (why := _why_not(one)) is not None), None)
     if why_not is not None:
