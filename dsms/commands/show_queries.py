@@ -103,7 +103,11 @@ def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
         ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
         ("shed", STRING, [_shed(q, share) for q, share in zip(queries, shares, strict=True)]),
         ("share", FLOAT, shares),
-        ("let_go", INT, [rows_let_go(q) for q in queries]),
+        (
+            "let_go",
+            INT,
+            [None if hidden else rows_let_go(q) for q, hidden in zip(queries, late, strict=True)],
+        ),
         ("reads", STRING, [_over(q, catalog) for q in queries]),
         ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
         (
