@@ -31,6 +31,7 @@ from dsms.errors import DsmsError, UsageError
 from dsms.file_folders import Files, Folders
 from dsms.hosting import Hosting
 from dsms.listening import telling
+from dsms.operators.pieces import finished
 from dsms.python_functions import Functions, host
 from dsms.rights import Rights
 from dsms.rights.check import check_request
@@ -275,8 +276,12 @@ class Engine(Hosting):
 
     def stats(self) -> dict[str, Any]:
         """Counters for metrics: of transactions, streams, queries (`dsms.running.progress`)."""
+        return finished(self.counting())
+
+    def counting(self) -> Generator[Any, Any, dict[str, Any]]:
+        """`stats`, piece by piece: others may come in between."""
         return {
-            **engine_stats(self.runtime),
+            **(yield from engine_stats(self.runtime)),
             "replans": self.replanner.made,
             **({} if self.saver is None else self.saver.figures()),
         }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
-from dsms.commands.quotas import mind_state
+from dsms.commands.quotas import minding_state
 from dsms.commands.show_memory import held
 from dsms.errors import DsmsError, UsageError
 from dsms.reads.archives import ArchiveRunner
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 class Hosting(Taking):
     """See `dsms.engine.Engine`."""
 
-    def held(self) -> list[MemoryLine]:
-        """Who holds what part of its memory."""
-        return list(held(self.runtime))
+    def held(self) -> Iterator[MemoryLine]:
+        """Who holds what part of its memory; others may come in between two lines."""
+        return held(self.runtime)
 
     def give_way(self, size: int) -> int:
         """Let go of rows that are kept by default until so many bytes are free, or there are none
         left; how many bytes there were."""
         return self.runtime.recents.let_go(size)
 
-    def mind_quotas(self) -> dict[str, UsageError]:
+    def minding_quotas(self) -> Generator[Any, Any, dict[str, UsageError]]:
         """Whose streams take no more rows, and why: by their owners' keys (`dsms.commands.quotas`).
-        Stops queries of who has much more than he may."""
-        return mind_state(self.runtime)
+        Stops queries of who has much more than he may.  Piece by piece: others may come in
+        between."""
+        return minding_state(self.runtime)
 
     def streams(self) -> list[StreamDef]:
         """What is declared of each stream."""

@@ -9,6 +9,7 @@ import pytest
 from dsms import Engine
 from dsms.api import Cancel
 from dsms.errors import DsmsError, UsageError
+from dsms.operators.pieces import finished
 from dsms.rights.model import Rights, User
 from dsms.rights.quotas import Limit, limit_of
 from dsms.settings import Settings
@@ -122,7 +123,7 @@ def test_queries_are_counted_by_owner_and_others_go_on(engine: Engine):
 def test_state_is_that_of_what_one_owns(engine: Engine):
     engine.execute("CREATE TABLE mine (k INT); CREATE STREAM a (k INT) RETAIN 1 HOUR", user="alice")
     engine.advance(0)
-    assert engine.mind_quotas() == {}
+    assert finished(engine.minding_quotas()) == {}
     engine.ingest("a", {"k": list(range(200_000))})
     engine.advance(1)
     limit, used, whose = quotas(engine)["alice", "state"]
@@ -140,9 +141,10 @@ def test_state_is_that_of_what_one_owns(engine: Engine):
     other = told(engine, "INSERT INTO mine VALUES (1)", "bob")
     assert other.startswith("DS681 mine takes no more rows") and "alice" not in other
     assert told(engine, "CREATE TABLE his (k INT); INSERT INTO his VALUES (1)", "bob") == ""
-    assert list(engine.mind_quotas()) == ["alice"]
+    assert list(finished(engine.minding_quotas())) == ["alice"]
     engine.execute("DROP STREAM a", user="alice")
-    assert engine.mind_quotas() == {} and told(engine, "INSERT INTO mine VALUES (1)") == ""
+    assert finished(engine.minding_quotas()) == {}
+    assert told(engine, "INSERT INTO mine VALUES (1)") == ""
 
 
 def test_the_largest_query_of_who_has_much_more_than_he_may_is_stopped(engine: Engine):
@@ -153,9 +155,9 @@ def test_the_largest_query_of_who_has_much_more_than_he_may_is_stopped(engine: E
     engine.ingest("s", {"k": list(range(300_000)), "t": list(range(300_000))})
     used = quotas(engine)["alice", "state"][1]
     engine.execute(f"ALTER USER alice WITH (state = {used - 1})")
-    assert list(engine.mind_quotas()) == ["alice"]  # no more, but nothing is stopped
+    assert list(finished(engine.minding_quotas())) == ["alice"]  # no more, but nothing is stopped
     engine.execute("ALTER USER alice WITH (state = '1 MB')")
-    engine.mind_quotas()
+    finished(engine.minding_quotas())
     status = {
         r["query"]: r["status"] for r in engine.execute("SHOW QUERIES FULL")[0].data.to_pylist()
     }

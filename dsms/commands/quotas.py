@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
 from dsms.commands.show_memory import held
+from dsms.commands.slices import Free
 from dsms.errors import UsageError
+from dsms.operators.pieces import finished
 from dsms.rights.model import ADMINISTRATOR, Quota, key_of
 from dsms.rights.quotas import (
     QUERIES,
@@ -81,14 +83,15 @@ def _owner(runtime: Runtime, name: str) -> str | None:
     return runtime.rights.owners.get(runtime.catalog.key_of(name))
 
 
-def states(runtime: Runtime) -> Counter[str]:
-    """Bytes by owner."""
+def states(runtime: Runtime) -> Free[Counter[str]]:
+    """Bytes by owner, a line of SHOW MEMORY at a time."""
     found: Counter[str] = Counter()
     for line in held(runtime):
         if line.part in _HELD and line.holder is not None:
             owner = _owner(runtime, line.holder)
             if owner is not None:
                 found[owner] += line.bytes
+        yield None
     return found
 
 
@@ -136,7 +139,7 @@ def check_state(runtime: Runtime, user: str, statement: ast.Statement, more: int
     limit = _limit(runtime, who, STATE)
     if limit is None:
         return
-    used = states(runtime)[key_of(who)]
+    used = finished(states(runtime))[key_of(who)]
     if used < limit.most and used + more <= limit.most:
         return
     if key_of(who) != key_of(user):
@@ -145,14 +148,14 @@ def check_state(runtime: Runtime, user: str, statement: ast.Statement, more: int
     raise over(user, STATE, limit, _told(runtime, user, used), f"statement that keeps {size}more")
 
 
-def mind_state(runtime: Runtime) -> dict[str, UsageError]:
+def minding_state(runtime: Runtime) -> Free[dict[str, UsageError]]:
     """Why rows for streams of these owners (keys) are refused: what they keep is as large as it may
     be.  The largest query of whoever has a quarter more is stopped: its streams are others', whose
     rows are not refused."""
     if not any_quota(runtime.rights, runtime.settings.quota):
         return {}
-    found = {}
-    for key, used in states(runtime).items():
+    found, taken = {}, (yield from states(runtime))
+    for key, used in taken.items():
         user = runtime.rights.users.get(key)
         limit = None if user is None else _limit(runtime, user.name, STATE)
         if user is None or limit is None or used < limit.most:
@@ -180,11 +183,15 @@ class QuotaLine:
     used: int | None
 
 
-def quota_lines(runtime: Runtime) -> Iterator[QuotaLine]:
+def quota_lines(runtime: Runtime) -> Free[list[QuotaLine]]:
     """Four of each user, and of the administrator of the token."""
+    size = yield from states(runtime)
+    return list(_quota_lines(runtime, size))
+
+
+def _quota_lines(runtime: Runtime, size: Counter[str]) -> Iterator[QuotaLine]:
     sessions = runtime.settings.sessions
     opened = Counter(key_of(s.user or "") for s in (sessions.lines() if sessions else ()))
-    size = states(runtime)
     queries = Counter(_owner(runtime, query.name) for query in runtime.queries.values())
     names = [user.name for _, user in sorted(runtime.rights.users.items())]
     if opened[ADMINISTRATOR]:
@@ -201,10 +208,10 @@ def quota_lines(runtime: Runtime) -> Iterator[QuotaLine]:
             yield QuotaLine(name, quota, _limit(runtime, name, quota), used[quota])
 
 
-def user_stats(runtime: Runtime) -> dict[str, dict[str, int]]:
+def user_stats(runtime: Runtime) -> Free[dict[str, dict[str, int]]]:
     """Figures of each user for metrics: by quota what is used, and the limit if there is one."""
     found: dict[str, dict[str, int]] = {}
-    for line in quota_lines(runtime):
+    for line in (yield from quota_lines(runtime)):
         figures = found.setdefault(line.user, {})
         if line.used is not None:
             figures[line.quota] = line.used
@@ -213,11 +220,11 @@ def user_stats(runtime: Runtime) -> dict[str, dict[str, int]]:
     return found
 
 
-def show_quotas(runtime: Runtime, catalog: Catalog, of: ast.Ident | None) -> Rows:
+def show_quotas(runtime: Runtime, catalog: Catalog, of: ast.Ident | None) -> Free[Rows]:
     """A line for each user and quota, or for one's own; `of`: for that user, or all who have that
     role."""
     rights = runtime.rights
-    lines = list(quota_lines(runtime))
+    lines = yield from quota_lines(runtime)
     if not catalog.sees_all:
         lines = [line for line in lines if key_of(line.user) == key_of(catalog.user or "")]
         lines = [

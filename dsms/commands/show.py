@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from dsms.commands.show_memory import show_memory
 from dsms.commands.show_queries import show_queries, show_windows
 from dsms.commands.show_rights import show_grants, show_users
 from dsms.commands.show_sharing import show_sharing
+from dsms.commands.slices import Free
 from dsms.errors import UsageError
 from dsms.intake.clock import StreamStatus
 from dsms.intake.stream import StreamInput
@@ -38,13 +40,18 @@ from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP
 from dsms.storage.journal import ENGINE
 
 
-def show(
-    runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None = None
-) -> Rows:
+def showing(
+    runtime: Runtime,
+    statement: ast.Show,
+    catalog: Catalog,
+    see: Callable[[], Catalog],
+    caller: Caller | None = None,
+) -> Free[Rows]:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | AGGREGATES | WINDOWS | SHARING | ARCHIVES |
     SETTINGS | SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern'] [WHERE
-    condition]: what is in the catalog that is given."""
-    rows = _all(runtime, statement, catalog, caller)
+    condition]: what is in the catalog that is given.  What there may be many of comes a few at a
+    time, each line as things are then; `see` gives the catalog of that moment."""
+    rows = yield from _all(runtime, statement, catalog, see, caller)
     if statement.like is not None:
         rows = _named_like(rows, statement.like)
     if statement.where is not None:
@@ -81,14 +88,20 @@ def _named_like(rows: Rows, pattern: str) -> Rows:
     return replace(rows, data=rows.data.filter(pa.array(fit, pa.bool_())))
 
 
-def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller | None) -> Rows:
+def _all(
+    runtime: Runtime,
+    statement: ast.Show,
+    catalog: Catalog,
+    see: Callable[[], Catalog],
+    caller: Caller | None,
+) -> Free[Rows]:
     match statement.what:
         case ast.ShowKind.STREAMS:
             return _streams(runtime, catalog)
         case ast.ShowKind.TABLES:
             return _tables(runtime, catalog)
         case ast.ShowKind.QUERIES:
-            return show_queries(runtime, catalog, statement.full)
+            return (yield from show_queries(runtime, catalog, statement.full, see))
         case ast.ShowKind.FUNCTIONS:
             return show_functions(catalog)
         case ast.ShowKind.AGGREGATES:
@@ -96,7 +109,7 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
         case ast.ShowKind.WINDOWS:
             return show_windows(runtime)
         case ast.ShowKind.SHARING:
-            return show_sharing(runtime)
+            return (yield from show_sharing(runtime))
         case ast.ShowKind.ARCHIVES:
             return show_archives(runtime, catalog)
         case ast.ShowKind.SETTINGS:
@@ -104,13 +117,13 @@ def _all(runtime: Runtime, statement: ast.Show, catalog: Catalog, caller: Caller
         case ast.ShowKind.SESSIONS:
             return show_sessions(runtime, catalog)
         case ast.ShowKind.MEMORY:
-            return show_memory(runtime)
+            return (yield from show_memory(runtime))
         case ast.ShowKind.USERS:
             return show_users(runtime.rights, catalog.user)
         case ast.ShowKind.GRANTS:
             return show_grants(runtime.rights, catalog, statement.of)
         case ast.ShowKind.QUOTAS:
-            return show_quotas(runtime, catalog, statement.of)
+            return (yield from show_quotas(runtime, catalog, statement.of))
 
 
 def _status(runtime: Runtime, key: str, catalog: Catalog) -> StreamStatus:

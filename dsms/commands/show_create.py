@@ -6,7 +6,7 @@ would make something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dsms.api import Rows
 from dsms.commands.dropping import Object, kind_of
@@ -21,21 +21,22 @@ from dsms.commands.show_create_rights import (
     role_line,
     user_line,
 )
+from dsms.commands.slices import Free, one_by_one
 from dsms.errors import UsageError
 from dsms.rights.seen import seen
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog, FunctionDef, QueryDef, StreamDef, TableDef
-from dsms.sql.declared import declaration, named_in, read_by
+from dsms.sql.declared import Declaration, declaration, named_in, read_by
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 from dsms.sql.types import STRING
 
 
-def show_create(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Rows:
-    """One line: kind, name and the statement that makes it again; of ALL one for each thing, in an
-    order in which they can be made.  Raises DS401, DS445, DS670, DS671."""
-    lines = list(_lines(runtime, statement, catalog))
+def show_create(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Free[Rows]:
+    """One line: kind, name and the statement that makes it again; of ALL one for each thing that
+    there is at first, in an order in which they can be made.  Raises DS401, DS445, DS670, DS671."""
+    lines = yield from one_by_one(_lines(runtime, statement, catalog))
     columns = zip(*lines, strict=True) if lines else ((), (), ())
     names = ("kind", "name", "statement")
     return as_rows([(n, STRING, list(c)) for n, c in zip(names, columns, strict=True)])
@@ -71,7 +72,7 @@ def _object(runtime: Runtime, kind: ast.MadeKind, name: ast.Ident, catalog: Cata
         _check_feeder(runtime, found, name, catalog)
     if not isinstance(found, QueryDef):
         _check_whole(found, name, catalog)
-    return _line(found)
+    return _line(found, declaration(found))
 
 
 def _check_feeder(runtime: Runtime, found: StreamDef, name: ast.Ident, catalog: Catalog) -> None:
@@ -98,8 +99,8 @@ def _function(found: FunctionDef) -> Line:
     return found.kind, found.name, found.sql
 
 
-def _line(found: Object) -> Line:
-    return kind_of(found), found.name, to_sql(declaration(found))
+def _line(found: Object, said: Declaration) -> Line:
+    return kind_of(found), found.name, to_sql(said)
 
 
 # ---------------------------------------------------------------- everything
@@ -108,18 +109,19 @@ def _line(found: Object) -> Line:
 def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
     """Roles, users, what is declared (each behind what it reads), grants.  As a comment: what
     would read more if somebody else made it, and what needs that."""
-    rights = runtime.rights
+    rights, functions = runtime.rights, list(runtime.catalog.functions.values())
+    there, given = _declared(runtime.catalog), list(grants(rights, runtime.catalog))
     yield from map(role_line, rights.roles.values())
     yield from map(user_line, rights.users.values())
     yield from memberships(rights)
-    yield from map(_function, runtime.catalog.functions.values())
+    yield from map(_function, functions)
     left_out: set[str] = set()
-    for found in _in_order(runtime.catalog):
-        why = _why_not(runtime, found, left_out)
+    for found, said in _in_order(there):
+        why = _why_not(runtime, found, said, left_out)
         if why is not None:
             left_out.update(_keys(found))
-        yield _line(found) if why is None else _comment(_line(found), why)
-    for key, line in grants(rights, runtime.catalog):
+        yield _line(found, said) if why is None else _comment(_line(found, said), why)
+    for key, line in given:
         yield _comment(line) if key in left_out else line
 
 
@@ -129,45 +131,50 @@ def _keys(found: Object) -> set[str]:
     return {Catalog.key(a) for a in (found.address, own) if a is not None}
 
 
-def _in_order(catalog: Catalog) -> Iterator[Object]:
-    """What is declared, each behind what it names; queries of streams as those."""
+def _declared(catalog: Catalog) -> dict[str, Object]:
+    """What is declared, by key; queries of streams as those."""
     queries = {k: catalog.whose(q) or q for k, q in catalog.queries.items()}
-    found: dict[str, Object] = {**catalog.streams, **catalog.tables, **queries}
+    return {**catalog.streams, **catalog.tables, **queries}
+
+
+def _in_order(there: Mapping[str, Object]) -> Iterator[tuple[Object, Declaration]]:
+    """Each behind what it names, with the statement that makes it."""
     done: set[str] = set()
 
-    def made(key: str) -> Iterator[Object]:
-        one = found.get(key)
+    def made(key: str) -> Iterator[tuple[Object, Declaration]]:
+        one = there.get(key)
         if one is None or one.name in done:
             return
         done.add(one.name)
-        for other in sorted(map(Catalog.key, named_in(declaration(one)))):
+        said = declaration(one)
+        for other in sorted(map(Catalog.key, named_in(said))):
             yield from made(other)
-        yield one
+        yield one, said
 
-    for key in found:
+    for key in there:
         yield from made(key)
 
 
-def _why_not(runtime: Runtime, found: Object, left_out: set[str]) -> str | None:
+def _why_not(runtime: Runtime, found: Object, said: Declaration, left_out: set[str]) -> str | None:
     """Why an administrator can't make it again as it is; None: he can."""
-    needed = sorted(left_out.intersection(map(Catalog.key, named_in(declaration(found)))))
+    needed = sorted(left_out.intersection(map(Catalog.key, named_in(said))))
     if needed:
         return f"{kind_of(found)} {found.name} needs {listed(needed)}:"
-    owner = _owner_in_part(runtime, found)
+    owner = _owner_in_part(runtime, found, said)
     if owner is None:
         return None
     whose = f"{kind_of(found)} {found.name} is {owner}'s, who sees a part of what it reads"
     return f"{whose}; {owner} can make it:"
 
 
-def _owner_in_part(runtime: Runtime, found: Object) -> str | None:
+def _owner_in_part(runtime: Runtime, found: Object, said: Declaration) -> str | None:
     """Who made the query, if it shows him less than it would show to an administrator."""
     name = found.derived if isinstance(found, StreamDef) else found.address
     running = None if name is None else runtime.queries.get(Catalog.key(name))
     owner = None if running is None else runtime.rights.owners.get(running.home)
     if running is None or owner is None:
         return None
-    reads = map(Catalog.key, read_by(declaration(found)))
+    reads = map(Catalog.key, read_by(said))
     late = seen(runtime.catalog, runtime.rights, owner).sees_late(running.reads)
     part = late or any(runtime.rights.views(owner, key) is not None for key in reads)
     holder = runtime.rights.holder(owner)

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
+from dsms.commands.slices import Free, one_by_one
 from dsms.running.registered import HIDDEN
 from dsms.running.runtime import Runtime
 from dsms.sessions import MemoryLine
 from dsms.sql.types import INT, STRING
 
 
-def show_memory(runtime: Runtime) -> Rows:
+def show_memory(runtime: Runtime) -> Free[Rows]:
     """A line for each holder of each part, the largest of a part first."""
-    memory, lines = runtime.settings.memory, list(held(runtime))
+    memory, lines = runtime.settings.memory, (yield from one_by_one(held(runtime)))
     if memory is not None:
         lines += memory.lines()
         lines.append(MemoryLine("all", None, sum(line.bytes for line in lines), memory.limit))
@@ -32,9 +33,11 @@ def show_memory(runtime: Runtime) -> Rows:
 
 def held(runtime: Runtime) -> Iterator[MemoryLine]:
     """What the engine holds: of streams, what is kept of them by default, indices, tables,
-    synopses, queries, and their results for those who resume."""
+    synopses, queries, and their results for those who resume.
+
+    Things may come and go between two lines."""
     settings = runtime.settings
-    for key, entry in runtime.inputs.items():
+    for key, entry in list(runtime.inputs.items()):
         ring = runtime.rings.get(key)
         size = entry.nbytes() + (ring.nbytes if ring is not None else 0)
         yield MemoryLine("streams", entry.definition.name, size)
@@ -47,12 +50,14 @@ def held(runtime: Runtime) -> Iterator[MemoryLine]:
         indices += sum(found.nbytes for found in runtime.indices.sorted_of(key).values())
         if indices:
             yield MemoryLine("indices", entry.definition.name, indices)
-    for key, table in runtime.tables.items():
-        yield MemoryLine("tables", runtime.catalog.tables[key].name, table.nbytes)
+    for table in list(runtime.tables.values()):
+        yield MemoryLine("tables", table.definition.name, table.nbytes)
     for group in runtime.shared.all():
         name = " * ".join(runtime.inputs[side].definition.name for side in group.sides)
         yield MemoryLine("synopses", name, group.nbytes)
-    for query in runtime.queries.values():
+    for query in list(runtime.queries.values()):
+        if runtime.queries.get(query.home) is not query:
+            continue  # it went meanwhile
         name = query.name.rstrip(HIDDEN)
         yield MemoryLine("queries", name, query.nbytes(), query.state_limit)
         yield MemoryLine("results", query.name, query.log.nbytes, settings.result_log_bytes)

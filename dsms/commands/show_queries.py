@@ -3,12 +3,14 @@ memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from dsms.api import Rows, shown_instant
 from dsms.commands.rows import as_rows
 from dsms.commands.shared_joins import running_of
+from dsms.commands.slices import Free
 from dsms.intake.values import duration_text
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.query import PeriodicQuery
@@ -16,6 +18,7 @@ from dsms.plan.text import slide
 from dsms.running.approximation import approximate
 from dsms.running.beginning import partial, whole_at
 from dsms.running.behind import rows_behind, waits_for
+from dsms.running.chosen import Chosen
 from dsms.running.letting_go import rows_let_go
 from dsms.running.paused import PausedQuery
 from dsms.running.registered import Registered
@@ -46,92 +49,93 @@ BRIEF = (
 )
 
 
-def show_queries(runtime: Runtime, catalog: Catalog, full: bool) -> Rows:
-    """One line per query; what only periodic queries have is NULL for the others.  `full`: with all
-    columns, not with those of BRIEF alone.
+class _Shown:
+    """A query as a line tells of it.  `own`: to its owner, to whom errors may quote what it reads;
+    `late`: its state tells of young rows that the asker does not see."""
 
-    Errors may quote what a query reads: they are told to those whose query it is."""
-    runtime.dispatch.all_told()
-    queries: list[Any] = [q for key, q in runtime.queries.items() if key in catalog.queries]
-    own = [runtime.rights.owns(catalog.user, q.home) for q in queries]
-    timed = [_timing(runtime, q) for q in queries]
-    late = [catalog.sees_late(q.reads) for q in queries]  # their state tells of young rows
-    running = [running_of(q) for q in queries]
-    chosen = [None if r is None else r.chosen for r in running]
-    shares = [share_of(runtime, q) for q in queries]
-    columns: list[tuple[str, Type, list[Any]]] = [
-        ("query", STRING, [q.name for q in queries]),
-        (
-            "status",
-            STRING,
-            [status(q) if o else _briefly(q) for q, o in zip(queries, own, strict=True)],
-        ),
-        ("output", STRING, [q.output.kind.capitalize() for q in queries]),
-        ("strategy", STRING, [q.phys.strategy for q in queries]),
-        ("pattern", STRING, [q.phys.children[0].pattern.name for q in queries]),
-        ("clock", TIMESTAMP, [_clock(q) for q in queries]),
-        ("result_rows", INT, [q.seq for q in queries]),
-        ("live_rows", INT, [q.answer_rows() for q in queries]),
-        (
-            "state_bytes",
-            INT,
-            [None if hidden else q.nbytes() for q, hidden in zip(queries, late, strict=True)],
-        ),
-        ("errors", INT, [q.errors.count for q in queries]),
-        (
-            "first_error",
-            STRING,
-            [q.errors.first if o else None for q, o in zip(queries, own, strict=True)],
-        ),
-        ("readers", INT, [len(q.readers) for q in queries]),
-        ("path", STRING, [t.get("path") for t in timed]),
-        ("period", STRING, [t.get("period") for t in timed]),
-        ("deadline", TIMESTAMP, [t.get("deadline") for t in timed]),
-        ("evaluations", INT, [t.get("evaluations") for t in timed]),
-        ("lateness", FLOAT, [t.get("lateness") for t in timed]),
-        (
-            "cost",
-            FLOAT,
-            [
-                None if hidden else t.get("cost", q.phys.cost.total)
-                for t, q, hidden in zip(timed, queries, late, strict=True)
-            ],
-        ),
-        ("shares_with", INT, [t.get("shares_with") for t in timed]),
-        ("partial_until", TIMESTAMP, [whole_at(runtime, q) for q in queries]),
-        ("partial", STRING, [partial(runtime, q) for q in queries]),
-        ("approximate", FLOAT, [approximate(runtime.queries, [q.home]) for q in queries]),
-        ("shed", STRING, [_shed(q, share) for q, share in zip(queries, shares, strict=True)]),
-        ("share", FLOAT, shares),
-        (
-            "let_go",
-            INT,
-            [None if hidden else rows_let_go(q) for q, hidden in zip(queries, late, strict=True)],
-        ),
-        ("reads", STRING, [_over(q, catalog) for q in queries]),
-        ("waits_for", STRING, [_waits_for(runtime, q, catalog) for q in queries]),
-        (
-            "waiting",
-            INT,
-            [
-                None if hidden else _waiting(runtime, q)
-                for q, hidden in zip(queries, late, strict=True)
-            ],
-        ),
-        ("replans", INT, [c.changes if c else None for c in chosen]),
-        (
-            "plan_since",
-            TIMESTAMP,
-            [c.since if c and c.since > ALWAYS else None for c in chosen],
-        ),
-        (
-            "plan",
-            STRING,
-            [c.why if c and not hidden else None for c, hidden in zip(chosen, late, strict=True)],
-        ),
-        ("comment", STRING, [runtime.comments.get(q.home) for q in queries]),
-    ]
-    return as_rows(columns if full else [c for c in columns if c[0] in BRIEF])
+    def __init__(self, runtime: Runtime, query: Any, catalog: Catalog) -> None:
+        self.runtime, self.query, self.catalog = runtime, query, catalog
+        self.own = runtime.rights.owns(catalog.user, query.home)
+        self.late = catalog.sees_late(query.reads)
+
+    @cached_property
+    def timed(self) -> dict[str, Any]:
+        """What only periodic queries have."""
+        return _timing(self.runtime, self.query)
+
+    @cached_property
+    def chosen(self) -> Chosen | None:
+        """How its joins are planned, if it runs some."""
+        running = running_of(self.query)
+        return None if running is None else running.chosen
+
+    @cached_property
+    def share(self) -> float | None:
+        return share_of(self.runtime, self.query)
+
+    def cost(self) -> float | None:
+        return None if self.late else self.timed.get("cost", self.query.phys.cost.total)
+
+    def plan_since(self) -> int | None:
+        chosen = self.chosen
+        return None if chosen is None or chosen.since <= ALWAYS else chosen.since
+
+
+COLUMNS: dict[str, tuple[Type, Callable[[_Shown], Any]]] = {
+    "query": (STRING, lambda s: s.query.name),
+    "status": (STRING, lambda s: status(s.query) if s.own else _briefly(s.query)),
+    "output": (STRING, lambda s: s.query.output.kind.capitalize()),
+    "strategy": (STRING, lambda s: s.query.phys.strategy),
+    "pattern": (STRING, lambda s: s.query.phys.children[0].pattern.name),
+    "clock": (TIMESTAMP, lambda s: _clock(s.query)),
+    "result_rows": (INT, lambda s: s.query.seq),
+    "live_rows": (INT, lambda s: s.query.answer_rows()),
+    "state_bytes": (INT, lambda s: None if s.late else s.query.nbytes()),
+    "errors": (INT, lambda s: s.query.errors.count),
+    "first_error": (STRING, lambda s: s.query.errors.first if s.own else None),
+    "readers": (INT, lambda s: len(s.query.readers)),
+    "path": (STRING, lambda s: s.timed.get("path")),
+    "period": (STRING, lambda s: s.timed.get("period")),
+    "deadline": (TIMESTAMP, lambda s: s.timed.get("deadline")),
+    "evaluations": (INT, lambda s: s.timed.get("evaluations")),
+    "lateness": (FLOAT, lambda s: s.timed.get("lateness")),
+    "cost": (FLOAT, _Shown.cost),
+    "shares_with": (INT, lambda s: s.timed.get("shares_with")),
+    "partial_until": (TIMESTAMP, lambda s: whole_at(s.runtime, s.query)),
+    "partial": (STRING, lambda s: partial(s.runtime, s.query)),
+    "approximate": (FLOAT, lambda s: approximate(s.runtime.queries, [s.query.home])),
+    "shed": (STRING, lambda s: _shed(s.query, s.share)),
+    "share": (FLOAT, lambda s: s.share),
+    "let_go": (INT, lambda s: None if s.late else rows_let_go(s.query)),
+    "reads": (STRING, lambda s: _over(s.query, s.catalog)),
+    "waits_for": (STRING, lambda s: _waits_for(s.runtime, s.query, s.catalog)),
+    "waiting": (INT, lambda s: None if s.late else _waiting(s.runtime, s.query)),
+    "replans": (INT, lambda s: s.chosen.changes if s.chosen else None),
+    "plan_since": (TIMESTAMP, _Shown.plan_since),
+    "plan": (STRING, lambda s: s.chosen.why if s.chosen and not s.late else None),
+    "comment": (STRING, lambda s: s.runtime.comments.get(s.query.home)),
+}
+
+
+def show_queries(
+    runtime: Runtime, catalog: Catalog, full: bool, see: Callable[[], Catalog]
+) -> Free[Rows]:
+    """One line per query, a query at a time: as it is then, if it is still there; what only
+    periodic queries have is NULL for the others.  `full`: with all columns, not with those of BRIEF
+    alone.
+
+    see   what the asker may know of by then"""
+    names = tuple(COLUMNS) if full else BRIEF
+    lines: list[list[Any]] = []
+    for known in list(runtime.queries.values()):
+        query = runtime.dispatch.told(known.home)
+        if query is not known:  # dropped, or another one of that name
+            catalog = see()
+        if query is not None and query.home in catalog.queries:
+            shown = _Shown(runtime, query, catalog)
+            lines.append([COLUMNS[name][1](shown) for name in names])
+        yield None
+    return as_rows([(n, COLUMNS[n][0], [x[k] for x in lines]) for k, n in enumerate(names)])
 
 
 def _over(query: Registered, catalog: Catalog) -> str | None:

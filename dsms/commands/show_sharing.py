@@ -7,6 +7,7 @@ from typing import Any
 
 from dsms.api import Rows
 from dsms.commands.rows import as_rows
+from dsms.commands.slices import Free, one_by_one
 from dsms.intake.values import duration_text
 from dsms.plan.text import aggregate, describe, expression
 from dsms.running.part import Part, parts_below
@@ -27,29 +28,51 @@ ONCE = "the queries have this part of their plans in common: it runs, and has it
 WHY = "a row meets only the queries that an index over their conditions finds for it"
 
 
-def show_sharing(runtime: Runtime) -> Rows:
+def show_sharing(runtime: Runtime) -> Free[Rows]:
     """One line per rule and shared thing."""
-    lines = list(_lines(runtime))
+    lines = [line for line in (yield from one_by_one(_lines(runtime))) if line is not None]
     columns: list[Any] = list(zip(*lines, strict=True)) if lines else [[] for _ in range(6)]
     names = ("rule", "shared", "synopses", "queries", "count", "reason")
     types = (STRING, STRING, STRING, STRING, INT, STRING)
     return as_rows([(n, t, list(c)) for n, t, c in zip(names, types, columns, strict=True)])
 
 
-def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
+def _lines(runtime: Runtime) -> Iterator[tuple[Any, ...] | None]:
+    """None: a piece of work is done.  Queries may come and go between two of what it yields."""
     groups = runtime.shared.all()
     for rule in RULES:
         for group in groups:
-            for found in rule.found(group):
-                yield _line(runtime, rule, group, found)
-    for (stream, column, how), names in runtime.dispatch.lookups().items():
-        if len(names) > 1:
+            if all(side in runtime.inputs for side in group.sides):
+                yield from [_line(runtime, rule, group, found) for found in rule.found(group)]
+            yield None
+    yield from _index(runtime)
+    yield from _parts(runtime)
+
+
+def _index(runtime: Runtime) -> Iterator[tuple[Any, ...] | None]:
+    """Conditions by which rows are looked up."""
+    looked: dict[tuple[str, int, str], list[str]] = {}
+    for query in list(runtime.queries.values()):
+        if (found := runtime.dispatch.looked_up(query.home)) is not None:
+            looked.setdefault(found, []).append(query.name)
+        yield None
+    for (stream, column, how), names in looked.items():
+        if len(names) > 1 and stream in runtime.inputs:
             definition = runtime.inputs[stream].definition
             what = f"{definition.name} by {how} of {definition.schema[column].name}"
             yield INDEX, what, None, ", ".join(names), len(names), WHY
-    for part in runtime.dispatch.parts.values():
-        names = users(runtime, part)
-        if len(names) > 1:
+
+
+def _parts(runtime: Runtime) -> Iterator[tuple[Any, ...] | None]:
+    """Parts of plans that several queries stand on."""
+    standing: dict[str, list[str]] = {}
+    for query in list(runtime.queries.values()):
+        if isinstance(query, RunningQuery) and not is_hidden(query.home):
+            for name in {part.name for part in parts_below(query.pipeline)}:
+                standing.setdefault(name, []).append(query.name)
+        yield None
+    for name, part in list(runtime.dispatch.parts.items()):
+        if len(names := standing.get(name, [])) > 1:
             yield PARTS, part_text(part), None, ", ".join(names), len(names), ONCE
 
 

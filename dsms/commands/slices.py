@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from dsms.api import Result
@@ -114,6 +114,15 @@ class Apart(Generic[T]):
 
 Free = Generator[Ready | None, Any, T]  # pieces that wait for nobody
 Pieces = Generator[Ready | Hold | None, Any, T]
+
+
+def one_by_one(lines: Iterable[T]) -> Free[list[T]]:
+    """All of them, each made in a piece of its own."""
+    found: list[T] = []
+    for line in lines:
+        found.append(line)
+        yield None
+    return found
 
 
 class SeveralSlices:

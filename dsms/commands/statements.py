@@ -290,6 +290,10 @@ def _begun(
     if isinstance(statement, ast.ResumeQuery):
         store = engine.store_by(catalog.user)
         return SeveralSlices(pausing.resumed(runtime, store, statement, catalog, cancel))
+    if isinstance(statement, ast.Show):
+        return SeveralSlices(show.showing(runtime, statement, catalog, see, caller))
+    if isinstance(statement, ast.ShowCreate):
+        return SeveralSlices(show_create.show_create(runtime, statement, catalog))
     if isinstance(statement, rights.Statement):
         return rights.Change(runtime, engine.store, statement, see)
     return OneSlice(lambda: run(engine, statement, sql, catalog, cancel, caller))
@@ -362,9 +366,9 @@ def run(
                 explain.explaining(runtime, statement, lambda: catalog, cancel, big=False)
             )
         case ast.Show():
-            return show.show(runtime, statement, catalog, caller)
+            return finished(show.showing(runtime, statement, catalog, lambda: catalog, caller))
         case ast.ShowCreate():
-            return show_create.show_create(runtime, statement, catalog)
+            return finished(show_create.show_create(runtime, statement, catalog))
         case ast.Describe():
             return show.describe(runtime, statement, catalog)
         case ast.Set():

@@ -8,6 +8,7 @@ from dsms.api import shown_instant
 from dsms.commands.quotas import user_stats
 from dsms.commands.shared_joins import running_of
 from dsms.commands.show_archives import archive_stats
+from dsms.commands.slices import Free
 from dsms.intake.shedding import Shedder
 from dsms.intake.stream import StreamInput
 from dsms.reads.stream_rows import kept
@@ -17,37 +18,19 @@ from dsms.running.registered import Registered, is_hidden
 from dsms.running.runtime import Runtime
 
 
-def engine_stats(runtime: Runtime) -> dict[str, Any]:
-    """By name; those of streams, queries and archives by theirs."""
-    runtime.dispatch.all_told()
-    streams = {
-        s.definition.name: {
-            "accepted": s.counts.accepted,
-            "late": s.counts.late,
-            "refused": sum(s.counts.refused.values()),
-            "waiting": s.waiting,
-            "complete": shown_instant(s.completed),
-            "kept": kept(runtime, key)[0],
-            **_shed(s),
-        }
-        for key, s in runtime.inputs.items()
-    }
-    queries = {
-        q.name: {
-            "result_rows": q.seq,
-            "live_rows": q.answer_rows(),
-            "state_bytes": q.nbytes(),
-            "errors": q.errors.count,
-            "readers": len(q.readers),
-            "failed": int(q.failure is not None),
-            "clock": shown_instant(q.shown_clock),
-            **({"replans": r.chosen.changes} if (r := running_of(q)) is not None else {}),
-            **progress(runtime, q),
-            **_let_go(q),
-        }
-        for key, q in runtime.queries.items()
-        if not is_hidden(key)
-    }
+def engine_stats(runtime: Runtime) -> Free[dict[str, Any]]:
+    """By name; those of streams, queries and archives by theirs.  A stream or query at a time, each
+    as it is then, if it is still there."""
+    streams, queries = {}, {}
+    for key, entry in list(runtime.inputs.items()):
+        if runtime.inputs.get(key) is entry:
+            streams[entry.definition.name] = _of_stream(runtime, key, entry)
+        yield None
+    for key in [key for key in runtime.queries if not is_hidden(key)]:
+        if (query := runtime.dispatch.told(key)) is not None:
+            queries[query.name] = _of_query(runtime, query)
+        yield None
+    users = yield from user_stats(runtime)
     counts = runtime.transactions.counters()
     return {
         "transactions_begun": counts.begun,
@@ -63,7 +46,35 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "streams": streams,
         "queries": queries,
         "archives": archive_stats(runtime),
-        "users": user_stats(runtime),
+        "users": users,
+    }
+
+
+def _of_stream(runtime: Runtime, key: str, entry: StreamInput) -> dict[str, Any]:
+    return {
+        "accepted": entry.counts.accepted,
+        "late": entry.counts.late,
+        "refused": sum(entry.counts.refused.values()),
+        "waiting": entry.waiting,
+        "complete": shown_instant(entry.completed),
+        "kept": kept(runtime, key)[0],
+        **_shed(entry),
+    }
+
+
+def _of_query(runtime: Runtime, query: Registered) -> dict[str, Any]:
+    running = running_of(query)
+    return {
+        "result_rows": query.seq,
+        "live_rows": query.answer_rows(),
+        "state_bytes": query.nbytes(),
+        "errors": query.errors.count,
+        "readers": len(query.readers),
+        "failed": int(query.failure is not None),
+        "clock": shown_instant(query.shown_clock),
+        **({} if running is None else {"replans": running.chosen.changes}),
+        **progress(runtime, query),
+        **_let_go(query),
     }
 
 

@@ -319,18 +319,14 @@ class Dispatch:
         atom = looked.atoms[slot]
         return None if atom is None else (looked.stream, atom)
 
-    def lookups(self) -> dict[tuple[str, int, str], list[str]]:
-        """Names of queries by stream, column and how its values are looked up: `constants` or
-        `ranges`."""
-        found: dict[tuple[str, int, str], list[str]] = {}
-        for key, query in self.queries.items():
-            if (lookup := self.lookup(key)) is not None:
-                stream, atom = lookup
-                if stream in self.parts:
-                    continue
-                how = "constants" if isinstance(atom, Points) else "ranges"
-                found.setdefault((stream, atom.column, how), []).append(query.name)
-        return found
+    def looked_up(self, key: str) -> tuple[str, int, str] | None:
+        """By which column of which stream a query's rows are looked up, and how its values are:
+        `constants` or `ranges`; None: they are not, or are those of a part."""
+        lookup = self.lookup(key)
+        if lookup is None or lookup[0] in self.parts:
+            return None
+        stream, atom = lookup
+        return stream, atom.column, "constants" if isinstance(atom, Points) else "ranges"
 
     def _of(self, stream: str | None) -> Iterable[Looked]:
         if stream is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from dsms.errors import DsmsError
 from dsms.operators.base import Operator
+from dsms.operators.basic import ProjectOp
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Look, Piece, Pieces, aligned, go_on
 from dsms.running.sources import StreamSource
@@ -182,18 +183,32 @@ class Pipeline:
     def answer(self) -> Batch | None:
         """What GROUP BY stands by, through the selections and projections above it; None if there
         is no such root."""
-        k, above = len(self.stages) - 1, []
-        while not isinstance(self.stages[k].operator, Reporting):
-            if len(self.stages[k].inputs) != 1:
-                return None
-            above.append(self.stages[k].operator)
-            (k,) = self.stages[k].inputs
-        source = self.stages[k].operator
-        assert isinstance(source, Reporting)
+        source, above = self._reporting()
+        if source is None:
+            return None
         batch = source.current()
         for operator in reversed(above):
             batch = operator.step((batch,), 0 if self.upto is None else self.upto)
         return batch
+
+    def answer_rows(self) -> int | None:
+        """How many rows `answer` has, which are made only where a selection stands above."""
+        source, above = self._reporting()
+        if source is not None and all(isinstance(operator, ProjectOp) for operator in above):
+            return source.standing()
+        batch = self.answer()
+        return None if batch is None else len(batch)
+
+    def _reporting(self) -> tuple[Reporting | None, list[Operator]]:
+        """The operator that remembers what it has reported, and those above it, the root first."""
+        above: list[Operator] = []
+        stage = self.stages[-1]
+        while not isinstance(stage.operator, Reporting):
+            if len(stage.inputs) != 1:
+                return None, above
+            above.append(stage.operator)
+            stage = self.stages[stage.inputs[0]]
+        return stage.operator, above
 
     def live(self) -> dict[Path, dict[str, Any]]:
         """Live counts per stage, for EXPLAIN ANALYZE; of some operators also a `report`."""

@@ -211,8 +211,8 @@ class RunningQuery(Registered):
     def answer_rows(self) -> int:
         if self.sink.kept is not None:
             return self.sink.live()
-        rows = self.answer() if self.sink.spec.kind == "rstream" else None
-        return 0 if rows is None else rows.num_rows
+        rows = self.pipeline.answer_rows() if self.sink.spec.kind == "rstream" else None
+        return rows or 0
 
     def live(self) -> dict[Path, dict[str, Any]]:
         """Live counts per place in the plan; the root's are those of the answer that is kept."""

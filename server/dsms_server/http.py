@@ -13,6 +13,7 @@ from aiohttp import web
 from dsms_server import clock
 from dsms_server.accepting import Plain, bind
 from dsms_server.parties import Host
+from dsms_server.slices import some_at_once
 
 SECONDS = 10.0  # that a connection may last, request and answer
 AT_ONCE = 32  # connections
@@ -95,7 +96,8 @@ async def _metrics(server: Host, request: web.Request) -> web.Response:
             status=401, headers=headers, text="give the token of --metrics-token-file as Bearer\n"
         )
     if not server.stopping:
-        stats = server.core.worker.call(server.core.engine.stats)
+        engine = server.core.engine
+        stats = server.core.worker.work(lambda: some_at_once(engine.counting()))
         done, _ = await asyncio.wait({stats}, timeout=STATS_SECONDS)
         if done and stats.exception() is None:
             server.metrics.engine = stats.result()

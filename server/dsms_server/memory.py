@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from dsms.api import Cancel
@@ -81,25 +81,36 @@ class Memory:
         since."""
         return now >= self._next_look or self.arrived * max(1.0, self._steep) >= self._worth
 
-    def look(self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]) -> None:
-        """Ask the engine, in its thread, what it holds."""
-        began = elapsed()
-        self._see(held())
+    def looking(
+        self, held: Callable[[], Iterable[MemoryLine]], elapsed: Callable[[], float]
+    ) -> Generator[None, None, None]:
+        """Ask the engine, in its thread, what it holds: a line at a time, so that others go in
+        between."""
+        began = going = elapsed()
+        took, lines = 0.0, []
+        arrived, requests = self.arrived, self.requests
+        for line in held():
+            lines.append(line)
+            took += elapsed() - going
+            yield
+            going = elapsed()
+        self._see(lines, arrived, requests)
         self._freed.look(self._held)
-        took = elapsed() - began
+        took += elapsed() - going
         self._next_look = began + max(1.0, SELDOM * took)
 
-    def _see(self, held: Iterable[MemoryLine]) -> None:
+    def _see(self, held: Iterable[MemoryLine], arrived: int, requests: int) -> None:
+        """`arrived`, `requests`: as they were at the beginning of the look."""
         found: Counter[str] = Counter()
         for line in held:
             found[line.part] += line.bytes
-        applied = self._waited + self.arrived - self.requests
+        applied = self._waited + arrived - requests
         total = found.total()
         if applied >= ENOUGH:
             steep = (total - self._held) / applied
             self._steep = min(STEEPEST, max(steep, self._steep / 2))
         self._engine, self._held = found, total
-        self.arrived, self._waited = 0, self.requests
+        self.arrived, self._waited = max(0, self.arrived - arrived), requests
 
     def bound(self, size: int) -> int:
         """A bound of the server on bytes on their way, or a quarter of the budget if that is
@@ -144,7 +155,7 @@ class Memory:
     def grow(self, what: str, more: int, held: Iterable[MemoryLine]) -> None:
         """Take `more` bytes, which count until the next look finds them; the engine's thread asks,
         with what it holds.  Raises DS625 if they are not left."""
-        self._see(held)
+        self._see(held, self.arrived, self.requests)
         if self.limit is not None and (used := self.used) + more > self.limit:
             raise _none_left(f"{what} of {more / MIB:.1f} MiB", used, self.limit)
         self._engine["streams"] += more

@@ -35,12 +35,13 @@ from dsms_server.quotas import Quotas
 from dsms_server.quotas import parse as parse_quotas
 from dsms_server.session import Session
 from dsms_server.sessions import Sessions
+from dsms_server.slices import some_at_once
 from dsms_server.spark import Spark, worker_command
 from dsms_server.stamps import warn_of_stamps
 from dsms_server.strangers import Strangers, address_of
 from dsms_server.tls import Door, context_of
 from dsms_server.watchdog import SliceLimit, Watchdog
-from dsms_server.worker import Lane
+from dsms_server.worker import Lane, Steps
 
 if TYPE_CHECKING:
     from dsms_server.http import Http
@@ -375,15 +376,15 @@ class Server:
     def _look_at_memory(self) -> None:
         self.memory.requests, self.memory.replies = self.unprocessed, self.unread
         if self._memory_looked.done() and self.memory.is_due(clock.elapsed()):
-            self._memory_looked = self.core.worker.call(self._look_at_state)
+            self._memory_looked = self.core.worker.work(self._look_at_state)
 
-    def _look_at_state(self) -> None:
+    def _look_at_state(self) -> Steps:
         """In the engine's thread."""
-        self.memory.look(self._engine.held, clock.elapsed)
+        yield from some_at_once(self.memory.looking(self._engine.held, clock.elapsed))
         if self._engine.give_way(self.memory.pressing):
-            self.memory.look(self._engine.held, clock.elapsed)
+            yield from some_at_once(self.memory.looking(self._engine.held, clock.elapsed))
         if self.config.auth:
-            self.quotas.full = self._engine.mind_quotas()
+            self.quotas.full = yield from some_at_once(self._engine.minding_quotas())
 
     def _measure_lag(self) -> None:
         self.watchdog.look(clock.elapsed())

@@ -3,9 +3,11 @@ and how much it takes at a time."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Generator
+from typing import Any, TypeVar
 
 from dsms.api import Cancel
+from dsms_server.clock import elapsed
 from dsms_server.face import EngineFace
 from dsms_server.worker import Steps
 
@@ -13,6 +15,8 @@ SLICE_SECONDS = 0.01  # what one slice of an ingest should take
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 TURN_SECONDS = 0.01  # of a slice after which queries leave what they are to do to the next one
 MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
+
+T = TypeVar("T")
 
 
 def caught_up(engine: EngineFace, cancel: Cancel | None = None) -> Steps:
@@ -30,6 +34,20 @@ def whole(engine: EngineFace, cancel: Cancel | None = None) -> Steps:
         yield None
         if cancel is not None:
             cancel.check()
+
+
+def some_at_once(pieces: Generator[Any, Any, T]) -> Generator[None, None, T]:
+    """Pieces that wait for nobody, so many in a slice that it is short; their result."""
+    until = elapsed() + READ_SECONDS
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if elapsed() >= until:
+            yield None
+            until = elapsed() + READ_SECONDS
 
 
 def nothing(result: Any, error: BaseException | None) -> None:

@@ -159,11 +159,18 @@ class Worker:
     ) -> asyncio.Future[Any]:
         """Run a short function in the engine thread; the result comes as a future of the event
         loop."""
-        future = self._loop.create_future()
 
         def steps() -> Steps:
             return function()
             yield
+
+        return self.work(steps, urgency)
+
+    def work(
+        self, steps: Callable[[], Steps], urgency: Urgency = Urgency.CONTROL
+    ) -> asyncio.Future[Any]:
+        """`call`, for what may take longer: a slice at a time."""
+        future = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
             if future.done():

@@ -78,8 +78,9 @@ class FakeEngine:
             yield SimpleNamespace(result=done[-1], ready=False, waits=None)
         return done
 
-    def mind_quotas(self) -> dict:
+    def minding_quotas(self) -> Generator[None, None, dict]:
         return {}
+        yield
 
     def changing(self, name: str) -> None:
         return None
@@ -293,7 +294,7 @@ class FakeEngine:
             "queries": {q: self.schemas[s] for q, s in self.queries.items()},
         }
 
-    def stats(self) -> dict:
+    def counting(self) -> Generator[None, None, dict]:
         return {
             "rows": sum(b.num_rows for bs in self.rows.values() for b in bs),
             "streams": {
@@ -301,6 +302,7 @@ class FakeEngine:
             },
             "queries": {},
         }
+        yield
 
     def close(self) -> None:
         self.closed = True

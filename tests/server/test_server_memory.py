@@ -14,6 +14,7 @@ from harness import Peer, Running
 from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import UsageError
+from dsms.operators.pieces import finished
 from dsms.sessions import MemoryLine
 from dsms_server.config import Config
 from dsms_server.freed import Freed, to_the_system
@@ -221,7 +222,7 @@ def test_a_look_that_takes_long_is_seldom():
         now[0] += 0.5
         return [MemoryLine("queries", "q", 60), MemoryLine("queries", "p", 50)]
 
-    memory.look(held, lambda: now[0])
+    finished(memory.looking(held, lambda: now[0]))
     assert memory.parts()["queries"] == 110
     assert not memory.is_due(now[0] + 49)
     assert memory.is_due(now[0] + 51)
@@ -307,13 +308,13 @@ def test_much_that_is_let_go_of_goes_back_to_the_system_once() -> None:
 
 def test_much_that_has_come_is_a_reason_to_look() -> None:
     memory = Memory(1600, lambda: ())
-    memory.look(lambda: (), lambda: 5.0)
+    finished(memory.looking(lambda: (), lambda: 5.0))
     assert not memory.is_due(5.1) and memory.is_due(6.1)
     memory.arrived += 99
     assert not memory.is_due(5.1)
     memory.arrived += 1
     assert memory.is_due(5.1)
-    memory.look(lambda: (), lambda: 5.0)
+    finished(memory.looking(lambda: (), lambda: 5.0))
     assert not memory.is_due(5.1)
 
 
@@ -325,9 +326,9 @@ def test_rows_count_as_what_the_engine_grows_by_for_them() -> None:
             memory.take_rows(MB // 4)
             held += 5 * MB  # for a quarter of a MB of rows
             if memory.is_due(1e-9):
-                memory.look([MemoryLine("queries", "q", held)].copy, lambda: 0.0)
+                finished(memory.looking([MemoryLine("queries", "q", held)].copy, lambda: 0.0))
     assert 400 * MB < held <= 564 * MB
-    memory.look(lambda: [MemoryLine("queries", "q", held // 2)], lambda: 0.0)
+    finished(memory.looking(lambda: [MemoryLine("queries", "q", held // 2)], lambda: 0.0))
     memory.take_rows(MB)
 
 

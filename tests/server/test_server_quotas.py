@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsms.engine import Engine
+from dsms.operators.pieces import finished
 from dsms.rights import Rights, User
 from dsms.settings import Settings
 from dsms_server.quotas import LONGEST, Meter, Quotas
@@ -227,7 +228,7 @@ def test_streams_of_who_keeps_too_much_take_no_rows_and_others_do(running):
         assert code(peer.ask("execute", sql="CREATE STREAM mine (k INT) RETAIN 1 HOUR")) == "ok"
         assert bob.ask("ingest", stream="mine", rows=rows(1000))["accepted"] == 1000
         admin.ask("execute", sql="ALTER USER alice WITH (state = 1)")
-        in_engine(running, running.server._look_at_state)
+        in_engine(running, lambda: finished(running.server._look_at_state()))
         own = peer.ask("ingest", stream="mine", rows=rows(1))
         assert code(own) == "DS681" and "the quota state is 1 (of alice)" in str(own)
         for wait in (True, False):
@@ -236,7 +237,7 @@ def test_streams_of_who_keeps_too_much_take_no_rows_and_others_do(running):
         assert bob.ask("ingest", stream="s", rows=rows(1))["accepted"] == 1
         assert code(peer.ask("execute", sql="CREATE STREAM more (k INT)")) == "DS681"
         assert code(peer.ask("execute", sql="DROP STREAM mine")) == "ok"
-        in_engine(running, running.server._look_at_state)
+        in_engine(running, lambda: finished(running.server._look_at_state()))
         assert code(peer.ask("execute", sql="CREATE STREAM mine (k INT)")) == "ok"
         assert peer.ask("ingest", stream="mine", rows=rows(1))["accepted"] == 1
 
@@ -257,7 +258,7 @@ def test_a_hidden_stream_is_not_told_by_its_owners_quota(running):
         admin.ask("execute", sql="CREATE USER carl TOKEN 'a-token-that-is-carls-own-1'")
         hello(peer, "a-token-that-is-carls-own-1")
         over_quota(running)
-        in_engine(running, running.server._look_at_state)
+        in_engine(running, lambda: finished(running.server._look_at_state()))
         for wait in (True, False):
             reply = peer.ask("ingest", stream="mine", rows=rows(1), wait=wait)
             assert code(reply) == "DS401"
