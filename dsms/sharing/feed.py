@@ -26,7 +26,7 @@ from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.state.batch import Batch, concat
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
-CELLS = 1 << 17  # cells that are made at once, about
+CELLS = 1 << 16  # cells that are made at once, about
 
 
 class GroupFeed(Protocol):

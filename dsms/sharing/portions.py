@@ -9,7 +9,7 @@ from typing import TypeVar
 from dsms.sharing.member import Due
 from dsms.sharing.request import Wanted
 
-CELLS = 1 << 17  # that are answered in one go, about
+CELLS = 1 << 15  # that are answered in one go, about
 MEMBERS = 256  # that are
 
 R = TypeVar("R", bound=Wanted)

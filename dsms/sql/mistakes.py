@@ -52,6 +52,11 @@ def _mistake(block: str) -> Mistake:
     )
 
 
+def ready() -> None:
+    """Have the table of mistakes, which takes as long as to parse them all."""
+    _table()
+
+
 @cache
 def _table() -> dict[tuple[Signature, str | None], Mistake]:
     table: dict[tuple[Signature, str | None], Mistake] = {}

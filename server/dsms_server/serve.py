@@ -266,13 +266,15 @@ async def _serve(server: Server, say: Say, warm: bool) -> None:
 
 
 def _load_rest(kernels: bool, stop: Callable[[], bool]) -> None:
-    """Behind the listening socket, what the first statements need: the grammar, and kernels that
-    were kept.  Who needs one earlier loads that one."""
+    """Behind the listening socket, what the first statements need: the grammar, what is known of
+    mistakes, and kernels that were kept.  Who needs one earlier loads that one."""
     from dsms import warmup
+    from dsms.sql import mistakes
     from dsms.sql.grammar import parser
 
     try:
         parser()
+        mistakes.ready()
         if kernels:
             warmup.load(stop)
     except Exception:

@@ -14,7 +14,7 @@ from dsms_server.worker import Steps
 SLICE_SECONDS = 0.01  # what one slice of an ingest should take
 READ_SECONDS = 0.003  # what one slice of a SELECT's reads should take
 TURN_SECONDS = 0.01  # of a slice after which queries leave what they are to do to the next one
-MIN_SLICE, MAX_SLICE = 1024, 1 << 18  # rows
+MIN_SLICE, MAX_SLICE = 1024, 1 << 15  # rows
 
 T = TypeVar("T")
 
@@ -55,16 +55,19 @@ def nothing(result: Any, error: BaseException | None) -> None:
 
 
 class Pace:
-    """How many rows of each stream a slice should have, from how long earlier ones took."""
+    """How many rows of each stream a slice should have, from how long earlier ones took: few at
+    first, and at most twice as many as the one before, since what takes long may only begin where
+    there are many."""
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
 
     def of(self, stream: str) -> int:
-        return self._rows.get(stream, 4 * MIN_SLICE)
+        return self._rows.get(stream, MIN_SLICE)
 
     def took(self, stream: str, rows: int, seconds: float) -> None:
         """So many rows took so long."""
         if rows >= MIN_SLICE:
-            ideal = int(rows * SLICE_SECONDS / max(seconds, 1e-6))
-            self._rows[stream] = max(MIN_SLICE, min(MAX_SLICE, ideal))
+            ideal, now = int(rows * SLICE_SECONDS / max(seconds, 1e-6)), self.of(stream)
+            most = 2 * now if 2 * rows >= now else now
+            self._rows[stream] = max(MIN_SLICE, min(MAX_SLICE, most, ideal))
