@@ -14,6 +14,7 @@ Netting  A row that leaves and an equal one that enters at one instant cancel: b
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +24,7 @@ from numba import njit
 from dsms.api import Chunk
 from dsms.operators.answers import Answer
 from dsms.operators.basic import by_parts, sorted_by
+from dsms.operators.pieces import finished
 from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql.types import FOREVER, Schema, arrow_schema
 from dsms.state.batch import Batch
@@ -190,6 +192,10 @@ class Sink:
         """The live answer in order of entering, or None where no view is kept here.
 
         `at_once`: in the order of rows that enter together."""
+        return finished(self.snapshotting(at_once))
+
+    def snapshotting(self, at_once: bool = False) -> Generator[None, None, pa.RecordBatch | None]:
+        """`snapshot`, piece by piece; meanwhile the answer must not change."""
         if self.kept is None:
             return None
         store = self.kept.store
@@ -199,8 +205,10 @@ class Sink:
         if not at_once:
             keys.insert(0, store.ts.view[some])
         if keys and not sorted_by(keys):
+            yield
             slots = slots[np.lexsort(keys[::-1])]
-        return pa.RecordBatch.from_arrays(list(store.columns(slots)), schema=self.columns)
+        cols = yield from store.gathering(slots)
+        return pa.RecordBatch.from_arrays(list(cols), schema=self.columns)
 
     def rows(self) -> Batch:
         """The live answer with the lifetimes and ids of its rows, as they came.  Only where a view

@@ -83,10 +83,11 @@ class RunningQuery(Registered):
         yield from self.going(clock, clock)
         self.sink.seq = 0
         if self.failure is None and tells:
-            self._report_first(clock)
+            yield from self._reporting_first(clock)
 
-    def _report_first(self, clock: int) -> None:
-        rows = self.sink.snapshot(at_once=True) if self.sink.kept is not None else self.answer()
+    def _reporting_first(self, clock: int) -> Iterator[None]:
+        kept = self.sink.kept is not None
+        rows = (yield from self.sink.snapshotting(at_once=True)) if kept else self.answer()
         if self.archived is not None:
             self.archived.begun(rows, clock)
         if rows is None or self.sink.spec.kind != "rstream":

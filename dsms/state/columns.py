@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from dsms.state.vec import Vec
 
+LONG = 1 << 12  # positions that are worth a look at whether they follow each other
 _FIXED = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
 _WORDS = {t.id: _FIXED[t] for t in (pa.int64(), pa.float64())}  # a number is found sooner
 EIGHT_BYTES = (pa.int64(), pa.float64())
@@ -65,6 +66,14 @@ def taken(col: pa.Array, index: np.ndarray) -> pa.Array:
     return col.take(pa.array(index))
 
 
+def run_of(index: np.ndarray) -> slice | None:
+    """Many positions that follow each other, as a slice; None: they do not, or are few."""
+    if len(index) < LONG or index[-1] - index[0] != len(index) - 1:
+        return None
+    rising = bool((index[1:] > index[:-1]).all())
+    return slice(int(index[0]), int(index[-1]) + 1) if rising else None
+
+
 def all_taken(cols: Sequence[pa.Array], index: np.ndarray) -> tuple[pa.Array, ...]:
     """Of each column the values at those positions."""
     return tuple([taken(c, index) for c in cols])
@@ -106,8 +115,15 @@ class FixedColumn:
             self.valid.extend(np.ones(len(col), np.bool_) if ok is None else ok)
 
     def gather(self, index: np.ndarray) -> pa.Array:
+        """The values at those positions."""
+        if (run := run_of(index)) is not None:
+            valid = None if self.valid is None else self.valid.view[run]
+            return arrow_values(self.values.view[run].copy(), valid)
         valid = None if self.valid is None else self.valid.view[index]
         return arrow_values(self.values.view[index], valid)
+
+    def unite(self) -> None:
+        """They always are in one piece."""
 
     def cut(self, count: int) -> None:
         """Only the first `count` values stay."""
@@ -140,12 +156,20 @@ class ArrowColumn:
             last = self.chunks.pop()
             self.chunks[-1] = pa.concat_arrays([self.chunks[-1], last])
 
+    def unite(self) -> None:
+        """Have the values in one piece, for who gathers some of them again and again."""
+        self._whole()
+
     def _whole(self) -> pa.Array:
         if len(self.chunks) > 1:
             self.chunks = [pa.concat_arrays(self.chunks)]
         return self.chunks[0] if self.chunks else pa.array([], self.type)
 
     def gather(self, index: np.ndarray) -> pa.Array:
+        """The values at those positions; where these follow each other nothing is copied, but to
+        put chunks together."""
+        if (run := run_of(index)) is not None:
+            return self._between(run)
         total = sum(len(c) for c in self.chunks)
         if len(self.chunks) < 2 or 8 * len(index) >= total:
             return self._whole().take(pa.array(index))
@@ -157,6 +181,15 @@ class ArrowColumn:
         back = np.empty(len(index), np.int64)
         back[order] = np.arange(len(index))
         return pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.array([], self.type)
+
+    def _between(self, run: slice) -> pa.Array:
+        parts, first = [], 0
+        for chunk in self.chunks:
+            start, stop = max(run.start - first, 0), min(run.stop - first, len(chunk))
+            if start < stop:
+                parts.append(chunk.slice(start, stop - start))
+            first += len(chunk)
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
     def cut(self, count: int) -> None:
         """Only the first `count` values stay."""

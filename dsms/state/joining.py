@@ -8,6 +8,7 @@ it is given.  What has been handed out stays as it is: only what lies behind it 
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,9 @@ MOST = 1 << 24  # rows that there is room for at first, at most
 MOVED = 4  # places that move for each that comes
 OCTETS = 8  # of a text, on average, that there is room for at first
 WIDEST = 2  # times eight bytes that a value of any type takes at most, at first
+_PRIVATE: dict[str, Any] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
 DECIMAL = np.dtype([("low", np.int64), ("high", np.int64)])
 
 
@@ -54,7 +58,7 @@ class Column:
         if 3 * self.n < 2 * len(self.data):
             return
         if self.longer is None:
-            self.longer, self.moved = np.empty(_more(len(self.data)), self.data.dtype), 0
+            self.longer, self.moved = _place(_more(len(self.data)), self.data.dtype), 0
         stop = min(self.n, self.moved + most)
         self.longer[self.moved : stop] = self.data[self.moved : stop]
         self.moved = stop
@@ -62,7 +66,7 @@ class Column:
     def _switch(self, least: int) -> None:
         longer, moved = self.longer, self.moved
         if longer is None or len(longer) < least:
-            longer, moved = np.empty(_more(least), self.data.dtype), 0
+            longer, moved = _place(_more(least), self.data.dtype), 0
         longer[moved : self.n] = self.data[moved : self.n]
         self.data, self.longer, self.moved = longer, None, 0
 
@@ -76,12 +80,20 @@ def _more(room: int) -> int:
     return room + room // 2
 
 
+def _place(room: int, dtype: Any) -> np.ndarray:
+    """An array that is written from front to back.  NumPy and Arrow ask the system for huge pages:
+    a few rows might then wait for tens of milliseconds until it has made one."""
+    size = room * np.dtype(dtype).itemsize
+    found: np.ndarray = np.frombuffer(mmap.mmap(-1, max(size, 1), **_PRIVATE), np.uint8)
+    return found[:size].view(dtype)
+
+
 Take = Callable[[int, Any], np.ndarray]
 
 
 def _carving(size: int) -> Take:
     """Gives arrays out of so many bytes: the system is asked once."""
-    place, used = np.frombuffer(pa.allocate_buffer(size), np.uint8), [0]
+    place, used = _place(size, np.uint8), [0]
 
     def take(room: int, dtype: Any) -> np.ndarray:
         start, end = used[0], used[0] + room * np.dtype(dtype).itemsize
@@ -101,8 +113,8 @@ class Values:
         self.octets: Column | None = None
         if is_text(type_):
             self.places, self.octets = (
-                Column(np.empty(room + 1, np.int32)),
-                Column(np.empty(8 * room, np.uint8)),
+                Column(_place(room + 1, np.int32)),
+                Column(_place(OCTETS * room, np.uint8)),
             )
             self.places.add(np.zeros(1, np.int32))
         elif not pa.types.is_null(type_):
@@ -113,7 +125,7 @@ class Values:
         ok = numpy_valid(values)
         if self.places is not None:
             if ok is not None and self.valid is None:
-                self.valid = Column(np.empty(len(self.places.data), np.bool_))
+                self.valid = Column(_place(len(self.places.data), np.bool_))
                 self.valid.add(np.ones(self.n, np.bool_))
             if self.valid is not None:
                 self.valid.add(np.ones(len(values), np.bool_) if ok is None else ok)

@@ -7,7 +7,7 @@ links) in `extra`, which moves along.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
-from dsms.state.columns import Column, column_store
+from dsms.state.columns import Column, column_store, run_of
 from dsms.state.vec import Vec
 
+GATHERED = 1 << 16  # values that are put together in one go, where there are many
 COMPACT_FROM = 1024  # slots; below that, dead rows are left lying
 
 
@@ -80,6 +81,16 @@ class RowStore:
         """Values of the stored columns at `slots`."""
         return tuple(c.gather(slots) for c in self.cols)
 
+    def gathering(self, slots: np.ndarray) -> Generator[None, None, tuple[pa.Array, ...]]:
+        """`columns`, of many rows piece by piece."""
+        if len(slots) <= GATHERED:
+            return self.columns(slots)
+        out = []
+        for column in self.cols:
+            yield
+            out.append((yield from _gathering(column, slots)))
+        return tuple(out)
+
     def batch(
         self,
         slots: np.ndarray,
@@ -123,3 +134,15 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         return sum(v.nbytes for v in self._vecs()) + sum(c.nbytes for c in self.cols)
+
+
+def _gathering(column: Column, index: np.ndarray) -> Generator[None, None, pa.Array]:
+    if run_of(index) is not None:  # not one by one
+        return column.gather(index)
+    column.unite()
+    parts = []
+    for start in range(0, len(index), GATHERED):
+        yield
+        parts.append(column.gather(index[start : start + GATHERED]))
+    yield
+    return pa.concat_arrays(parts)
