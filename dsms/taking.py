@@ -220,7 +220,7 @@ class Taking(Listening):
         if self.turns.behind:
             return
         self.replanner.look(self.runtime)
-        if self.saver is not None:
+        if self.saver is not None and self.replanner.going is None:
             self.saver.settled()
 
     def _moved(self, key: str, cancel: Cancel | None = None) -> None:
@@ -331,16 +331,20 @@ class Taking(Listening):
     def has_work(self) -> bool:
         """Whether `work` would find anything."""
         copying = self.saver is not None and self.saver.checkpointer.copying is not None
-        return copying or self.turns.behind or self.runtime.backlog.pending()
+        going = copying or self.replanner.going is not None
+        return going or self.turns.behind or self.runtime.backlog.pending()
 
     def copy_on(self) -> bool:
-        """Where the state is being copied for a checkpoint, copy on for a while; False if it is
-        not, or not any more.
+        """Where the state is being copied, for a checkpoint or into joins that take the place of
+        others, copy on for a while; False if it is not, or not any more.
 
         What would change the state in between copies what is left of it first, in one go: whoever
         has others to think of calls this until it is False."""
-        return self.saver is not None and self.saver.checkpointer.copy_on()
+        if self.saver is not None and self.saver.checkpointer.copy_on():
+            return True
+        return self.replanner.go_on(self.runtime)
 
     def _whole(self) -> None:
         if self.saver is not None:
             self.saver.checkpointer.whole()
+        self.replanner.whole(self.runtime)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dsms.recovering.stretches import Stretches
+from dsms.running.stretches import Stretches
 from dsms_server import worker
 from dsms_server.watchdog import step
 

@@ -12,7 +12,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.recovering.stretches import Stretches
+from dsms.running.stretches import Stretches
 from dsms.settings import Settings
 from dsms.storage import frozen
 from tests.cancelling import told

@@ -18,6 +18,7 @@ it was done: a restart does the same there, and decides nothing itself.  Answers
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from dsms.commands.shared_joins import (
@@ -34,6 +35,7 @@ from dsms.commands.shared_joins import (
 from dsms.commands.store import Store
 from dsms.commands.succeeding import stand
 from dsms.errors import DsmsError
+from dsms.operators.pieces import Look, go_on
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.rejoin import Shape, Unfit, places, renumbered
 from dsms.running import watching
@@ -46,6 +48,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered, is_hidden
 from dsms.running.runtime import Runtime
 from dsms.running.splitting import located
+from dsms.running.stretches import Stretches
 from dsms.running.watching import Watch
 from dsms.sql.types import ALWAYS
 
@@ -68,6 +71,34 @@ def why_never(runtime: Runtime, query: Registered) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is decided: the joins at `path` get that shape, by those figures."""
+
+    path: Path
+    shape: Shape
+    measured: dict[int, Figures]
+    why: str
+
+    def record(self, runtime: Runtime, key: str, running: RunningQuery) -> bytes:
+        """What the journal has of it."""
+        plain = {str(k): f.plain() for k, f in self.measured.items()}
+        others = _others(runtime, running, self.path)
+        said = [key, list(self.path), self.shape, plain, self.why, others]
+        return json.dumps(said).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A change that is under way: the new joins are being given what is alive, and until they have
+    it no query moves."""
+
+    query: Registered
+    watch: Watch
+    body: Body
+    filling: Stretches[Change]
+
+
 @dataclass(slots=True)
 class Replanner:
     """Looks at all queries.  Nothing here is stored.
@@ -77,6 +108,7 @@ class Replanner:
     active   those of them of which something is
     known    what was registered, and how parts were shared, when that was last found out
     made     how many plans it has changed
+    going    the change under way, where calls of the engine may be left midway
     """
 
     store: Store
@@ -84,10 +116,11 @@ class Replanner:
     active: list[tuple[Registered, list[Watch]]] = field(default_factory=list)
     known: tuple[object, ...] = ()
     made: int = 0
+    going: Going | None = None
 
     def look(self, runtime: Runtime) -> None:
         """Between two inputs: change the plans for which it is time."""
-        if runtime.replaying or runtime.settings.safe_mode:
+        if runtime.replaying or runtime.settings.safe_mode or self.going is not None:
             return
         dispatch = runtime.dispatch
         known = id(dispatch), dispatch.count, dispatch.found, len(runtime.queries)
@@ -97,7 +130,10 @@ class Replanner:
         for query, watches in list(self.active):
             for watch in watches:
                 ready = watch.is_due and _ready(runtime, query, watch)
-                if ready and self._looked(runtime, query, watch):
+                changed = ready and self._looked(runtime, query, watch)
+                if self.going is not None:
+                    return
+                if changed:
                     break
 
     def _find(self, runtime: Runtime) -> None:
@@ -134,8 +170,41 @@ class Replanner:
         better, measured = found
         cost, best = shown(better.cost), shown(better.best)
         why = f"its joins cost {cost} row operations a second, these {best}"
+        body = Body(watch.path, better.shape, measured, why)
+        over = runtime.settings.pause
+        if over is None or runtime.beginnings:  # which go on whatever is under way
+            return self._tried(watch, lambda: self._change(runtime, query, body))
+        if not self._tried(watch, lambda: stand(runtime, query.home)):
+            return False
+        filling = Stretches(lambda rest: _filled(runtime, query, body, rest), over)
+        self.going = Going(query, watch, body, filling)
+        self.go_on(runtime)
+        return True
+
+    def go_on(self, runtime: Runtime) -> bool:
+        """Go on with the change under way for a stretch; False if there is none, or none any
+        more."""
+        if self.going is None:
+            return False
+        if not self.going.filling.step():
+            return True
+        self.whole(runtime)
+        return False
+
+    def whole(self, runtime: Runtime) -> None:
+        """Queries are about to move: what is left of the change is done now."""
+        if self.going is None:
+            return
+        going, self.going = self.going, None
+        self._tried(
+            going.watch,
+            lambda: self._made(runtime, going.query, going.body, going.filling.result()),
+        )
+
+    def _tried(self, watch: Watch, change: Callable[[], None]) -> bool:
+        """Whether the change could be made."""
         try:
-            self.change(runtime, query, watch.path, better.shape, measured, why)
+            change()
         except Later:
             return False
         except (Unfit, DsmsError) as problem:
@@ -156,21 +225,30 @@ class Replanner:
 
         Raises Unfit where they can't have it, DS630 where its state would be too large, and what
         writing it down raises: then nothing has changed."""
+        self._change(runtime, query, Body(path, shape, measured, why))
+
+    def _change(self, runtime: Runtime, query: Registered, body: Body) -> None:
         stand(runtime, query.home)
+        self._made(runtime, query, body, _filled(runtime, query, body, go_on))
+
+    def _made(self, runtime: Runtime, query: Registered, body: Body, change: Change) -> None:
+        """The new joins have what is alive: they take the place of the old ones."""
         running = running_of(query)
         assert running is not None
-        change = prepared(runtime, running, path, shape, measured)
         _check_limits(change)
-        plain = {str(k): f.plain() for k, f in measured.items()}
-        others = _others(runtime, running, path)
-        body = json.dumps([query.home, list(path), shape, plain, why, others]).encode()
-        self.store(lambda s: None, RECORD, body)
-        exchanged(runtime, change, why)
+        self.store(lambda s: None, RECORD, body.record(runtime, query.home, running))
+        exchanged(runtime, change, body.why)
         self.made += 1
         for one in change.units:  # places of joins below may be others now
             self.watched.pop(id(one), None)
         self.watched.pop(id(query), None)
         self.known = ()
+
+
+def _filled(runtime: Runtime, query: Registered, body: Body, look: Look) -> Change:
+    running = running_of(query)
+    assert running is not None
+    return prepared(runtime, running, body.path, body.shape, body.measured, look)
 
 
 def _watches(query: Registered) -> list[Watch]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from dsms.operators.pieces import Look, go_on
 from dsms.periodic.incremental import Incremental
 from dsms.plan.options import PlanOptions
 from dsms.plan.parts import keys_of, node_at
@@ -112,9 +113,15 @@ class Change:
 
 
 def prepared(
-    runtime: Runtime, query: RunningQuery, path: Path, shape: Shape, measured: Measured
+    runtime: Runtime,
+    query: RunningQuery,
+    path: Path,
+    shape: Shape,
+    measured: Measured,
+    look: Look = go_on,
 ) -> Change:
-    """The joins at that place of a query's plan in another shape.
+    """The joins at that place of a query's plan in another shape.  `look` is called between
+    stretches of work; meanwhile nothing may move.
 
     Raises Unfit where they can't have it, Later where they can't now."""
     mine = numbers(query.phys, path)
@@ -139,5 +146,5 @@ def prepared(
         if keys_of(others[-1][2])[()] != key:
             raise Unfit("queries that share its joins would have other ones")
     made = Exchange(unit, place, new, builder_for(runtime, unit))
-    made.fill()
+    made.fill(look)
     return Change(made, others)

@@ -29,7 +29,17 @@ from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
-from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, too_many
+from dsms.operators.pieces import (
+    LOADED,
+    InPieces,
+    Look,
+    Piece,
+    ResultPart,
+    by_instants,
+    go_on,
+    portions,
+    too_many,
+)
 from dsms.plan.identity import width
 from dsms.plan.physical import Phys
 from dsms.sql.expr import Expr
@@ -64,12 +74,15 @@ class Side(KeyedRows):
         extra["ok"].extend(ok)
         return first, spoken
 
-    def rechain(self, head: np.ndarray, side: int, stop: int) -> None:
+    def rechain(self, head: np.ndarray, side: int, stop: int, look: Look = go_on) -> None:
         """Chain the live rows below slot `stop` anew, in the column of this side."""
         head[:, side] = -1
         extra = self.rows.store.extra
         live = np.flatnonzero(self.rows.store.alive.view[:stop])
-        chain(head, side, extra["node"].data, extra["ok"].data, live)
+        for start in range(0, len(live), LOADED):
+            look()
+            some = live[start : start + LOADED]
+            chain(head, side, extra["node"].data, extra["ok"].data, some)
 
 
 @dataclass(slots=True)
@@ -111,23 +124,29 @@ class JoinOp(InPieces):
     def load(self, inputs: Sequence[Batch], look: Look) -> None:
         """Keep the insertions that these are, into empty windows, without looking for results."""
         for side, rows in zip((self.left, self.right), inputs, strict=True):
-            side.arrive(rows, look)
-        whole = len(self.left.rows.store), len(self.right.rows.store)
-        self._make_room(*whole)
-        self._rechain(*whole)
+            for some in portions(rows, look):
+                side.arrive(some, look)
+        self._enlarge()
+        self._rechain(len(self.left.rows.store), len(self.right.rows.store), look)
 
     def _make_room(self, first_a: int, first_b: int) -> None:
-        rows = max(len(self.left.rows.store), len(self.right.rows.store))
-        if rows > len(self.head):
-            size = len(self.head)
-            while size < 2 * rows:
-                size *= 2
-            self.head = np.full((size, 2), -1, np.int64)
+        if self._enlarge():
             self._rechain(first_a, first_b)
 
-    def _rechain(self, first_a: int, first_b: int) -> None:
-        self.left.rechain(self.head, 0, first_a)
-        self.right.rechain(self.head, 1, first_b)
+    def _enlarge(self) -> bool:
+        """Whether there are longer chains by now, which have to be made anew."""
+        rows = max(len(self.left.rows.store), len(self.right.rows.store))
+        if rows <= len(self.head):
+            return False
+        size = len(self.head)
+        while size < 2 * rows:
+            size *= 2
+        self.head = np.full((size, 2), -1, np.int64)
+        return True
+
+    def _rechain(self, first_a: int, first_b: int, look: Look = go_on) -> None:
+        self.left.rechain(self.head, 0, first_a, look)
+        self.right.rechain(self.head, 1, first_b, look)
 
     def _purge(self) -> None:
         intern = self.left.intern

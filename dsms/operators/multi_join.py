@@ -35,7 +35,16 @@ from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
 from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
 from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged, multi_join
-from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants
+from dsms.operators.pieces import (
+    LOADED,
+    InPieces,
+    Look,
+    Piece,
+    ResultPart,
+    by_instants,
+    go_on,
+    portions,
+)
 from dsms.plan.identity import width
 from dsms.plan.join_order import probing
 from dsms.plan.physical import JoinOrder, Phys
@@ -111,9 +120,12 @@ class Arena:
         if 8 * self.used.sum() < len(self.rows) - 8 * self.n * LEAST:
             self._move(np.maximum(LEAST, 2 * self.used))
 
-    def chain(self, i: int) -> None:
+    def chain(self, i: int, look: Look = go_on) -> None:
         """Chain all rows of an input, none of which is chained."""
-        chain_rows(self.head, self.rows, self.offset, i, np.arange(self.used[i]))
+        for start in range(0, int(self.used[i]), LOADED):
+            look()
+            some = np.arange(start, min(start + LOADED, int(self.used[i])))
+            chain_rows(self.head, self.rows, self.offset, i, some)
 
     @property
     def nbytes(self) -> int:
@@ -161,8 +173,9 @@ class MultiJoinOp(InPieces):
         """Keep the insertions that these are, into empty windows, without looking for results."""
         self.arena.reserve([len(rows) for rows in inputs])
         for i, rows in enumerate(inputs):
-            self._arrive(i, rows, look)
-            self.arena.chain(i)
+            for some in portions(rows, look):
+                self._arrive(i, some, look)
+            self.arena.chain(i, look)
 
     def _arrive(self, i: int, rows: Batch, look: Look) -> np.ndarray:
         """Store an input's insertions; the slot that each of its rows speaks of (-1: unknown)."""

@@ -55,6 +55,16 @@ class InStretches(InPieces):
             yield self.stretch(given, until, look), until
 
 
+LOADED = 1 << 16  # rows that a window is given in one go, where it is filled with what there is
+
+
+def portions(rows: Batch, look: Look) -> Iterator[Batch]:
+    """The rows, some at a time; `look` is called before each."""
+    for start in range(0, max(len(rows), 1), LOADED):
+        look()
+        yield rows if len(rows) <= LOADED else rows.slice(start, min(start + LOADED, len(rows)))
+
+
 class Stretching(Protocol):
     """What `InStretches` asks for."""
 
@@ -81,6 +91,16 @@ def stretches(
 def finished(pieces: Generator[Any, Any, T]) -> T:
     """All pieces of some work at once: its result."""
     while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def looking(pieces: Generator[Any, Any, T], look: Look) -> T:
+    """`finished`, with a `look` at each piece."""
+    while True:
+        look()
         try:
             next(pieces)
         except StopIteration as end:

@@ -12,8 +12,8 @@ from typing import Any
 
 from dsms.errors import DsmsError
 from dsms.recovering.face import Recovering
-from dsms.recovering.stretches import Rest, Stretches
 from dsms.running.runtime import Runtime
+from dsms.running.stretches import Rest, Stretches
 from dsms.storage.blobs import KIND, Blob, blob_of
 from dsms.storage.catalog import CatalogStore
 from dsms.storage.checkpoints import Checkpoint, path_of

@@ -20,7 +20,7 @@ from dsms.operators.build import Builder
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.join import JoinOp
 from dsms.operators.multi_join import MultiJoinOp
-from dsms.operators.pieces import go_on
+from dsms.operators.pieces import Look, Pieces, looking
 from dsms.plan.parts import node_at, streams_of
 from dsms.plan.physical import Phys
 from dsms.plan.rejoin import Unfit, id_columns, inputs, number, put_in
@@ -28,7 +28,7 @@ from dsms.running.part import Part, PartFeed, feeds_of, let_go
 from dsms.running.pipeline import Path, Pipeline, Stage
 from dsms.running.splitting import Unit, feeds_down, located, new_feed
 from dsms.sql import logical as lp
-from dsms.state.batch import Batch, in_order
+from dsms.state.batch import Batch, concat, in_order
 from dsms.state.live import LiveInput
 
 Split = Callable[[Unit, Path], Part]
@@ -69,10 +69,12 @@ class JoinInput:
         operator = self.stage.operator
         return tuple(operator.queue.batches) if isinstance(operator, PartFeed) else ()
 
-    def batch(self, clock: int) -> Batch:
+    def batch(self, clock: int, look: Look) -> Batch:
         """Those rows."""
         store, slots = self.rows.store, self.living(clock)
-        return in_order(store.batch(slots, store.ts.view[slots], None))
+        cols = looking(store.gathering(slots), look)
+        look()
+        return in_order(store.batch(slots, store.ts.view[slots], None, cols=cols))
 
 
 def inputs_at(unit: Unit, path: Path) -> list[JoinInput]:
@@ -174,8 +176,9 @@ class Exchange:
         if not streams_of(one.phys.node):
             raise Unfit("joins that it shares look into a table")
 
-    def fill(self) -> None:
-        """Make the operators, and give them what is alive."""
+    def fill(self, look: Look) -> None:
+        """Make the operators, and give them what is alive.  `look` is called between stretches of
+        work; meanwhile nothing may move."""
         top: Path = ()
         while isinstance(node_at(self.new, top).node, lp.Project):
             self._make(top)
@@ -183,7 +186,7 @@ class Exchange:
         self._make(top)
         operator, _ = self.made[top]
         assert isinstance(operator, JoinOp | MultiJoinOp)
-        operator.load(self._below(top), go_on)
+        operator.load(self._below(top, look), look)
 
     def _make(self, at: Path) -> Operator:
         own = replace(self.builder, errors=self.builder.errors.of_operator())
@@ -191,15 +194,18 @@ class Exchange:
         self.made[at] = operator, own.errors
         return operator
 
-    def _below(self, at: Path) -> list[Batch]:
+    def _below(self, at: Path, look: Look) -> list[Batch]:
         children = range(len(node_at(self.new, at).children))
-        return [self._rows((*at, k)) for k in children]
+        return [self._rows((*at, k), look) for k in children]
 
-    def _rows(self, at: Path) -> Batch:
+    def _rows(self, at: Path, look: Look) -> Batch:
         """What has come, and is alive, at that place of the new joins."""
         if at in self.places:
-            return self.places[at].batch(self.unit.clock)
-        return self._make(at).step(self._below(at), self.unit.clock)
+            return self.places[at].batch(self.unit.clock, look)
+        operator, given, upto = self._make(at), self._below(at, look), self.unit.clock
+        if isinstance(operator, Pieces):
+            return concat([rows for rows, _ in operator.pieces(given, upto, look)])
+        return operator.step(given, upto)
 
     @property
     def nbytes(self) -> int:

@@ -97,14 +97,14 @@ class RowStore:
         ts: np.ndarray,
         sign: np.ndarray | None,
         exp: np.ndarray | None = None,
+        cols: tuple[pa.Array, ...] | None = None,
     ) -> Batch:
-        """The stored rows at `slots` as a batch at other instants and signs; `exp` as stored unless
-        given."""
+        """The stored rows at `slots` as a batch at other instants and signs; `exp` and the columns
+        as stored unless given."""
         ids = tuple(v.view[slots] for v in self.ids)
         life = None if self.life is None else self.life.view[slots]
-        return Batch(
-            ts, self.exp.view[slots] if exp is None else exp, sign, ids, self.columns(slots), life
-        )
+        exp = self.exp.view[slots] if exp is None else exp
+        return Batch(ts, exp, sign, ids, self.columns(slots) if cols is None else cols, life)
 
     def compact(self, tight: bool = False) -> np.ndarray | None:
         """Close the gaps if more than half of the slots are dead (`tight`: a sixteenth): new slot

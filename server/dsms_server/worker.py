@@ -23,6 +23,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from dsms.api import Cancel
@@ -83,8 +84,7 @@ class EngineJob:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Lane:
-    """Jobs that run one after the other, in the order they were submitted; while it is `held` none
-    begins."""
+    """Jobs that run one after the other, as they were submitted; while it is `held` none begins."""
 
     jobs: deque[EngineJob] = field(default_factory=deque)
     held: bool = False
@@ -144,8 +144,7 @@ class Worker:
         return len(self._heap)
 
     def submit(self, job: EngineJob, lane: Lane | None = None) -> EngineJob:
-        """Queue a job at the end of its lane (a lane of its own if None).  Any thread may call
-        it."""
+        """Queue a job at the end of its lane (None: of its own).  Any thread may call it."""
         with self._wake:
             job.lane = lane or Lane()
             job.lane.jobs.append(job)
@@ -157,8 +156,7 @@ class Worker:
     def call(
         self, function: Callable[[], Any], urgency: Urgency = Urgency.CONTROL
     ) -> asyncio.Future[Any]:
-        """Run a short function in the engine thread; the result comes as a future of the event
-        loop."""
+        """Run a short function in the engine thread; its result comes as a future of the loop."""
 
         def steps() -> Steps:
             return function()
@@ -171,16 +169,7 @@ class Worker:
     ) -> asyncio.Future[Any]:
         """`call`, for what may take longer: a slice at a time."""
         future = self._loop.create_future()
-
-        def done(result: Any, error: BaseException | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
-
-        self.submit(EngineJob(steps, done, urgency))
+        self.submit(EngineJob(steps, partial(_told, future), urgency))
         return future
 
     def drop(self, job: EngineJob) -> bool:
@@ -358,6 +347,13 @@ def _following(head: EngineJob, like: Alike) -> Iterator[EngineJob]:
         yield job
 
 
+def _told(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if error is None and not future.done():
+        future.set_result(result)
+    elif error is not None and not future.done():
+        future.set_exception(error)
+
+
 def _answer_all(
     group: list[EngineJob], results: list[Any] | None, error: BaseException | None
 ) -> None:
@@ -386,10 +382,8 @@ def _advance(job: EngineJob) -> tuple[Any, BaseException | None, bool, Future[An
 
 def expected(problem: BaseException, doing: str) -> DsmsError:
     """The error for the user: itself, or for an exception that should not have happened a DS900,
-    and a line in the log.
-
-    Without its traceback and what it came from, which would keep alive all that was at hand
-    then."""
+    and a line in the log.  Without its traceback and what it came from, which would keep alive all
+    that was at hand then."""
     if isinstance(problem, DsmsError):
         problem.__context__ = problem.__cause__ = None
         return problem.with_traceback(None)
