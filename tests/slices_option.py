@@ -1,7 +1,7 @@
 """`pytest --slices tests/server`: how long slices held the engine's thread, over all tests.
 
-Servers in this process are measured, those in processes of their own are not.  Nothing is asserted:
-a busy machine is slow.
+Servers in this process are measured, those in processes of their own are not.  What a server loads
+behind its socket is there at the beginning.  Nothing is asserted: a busy machine is slow.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from dsms import warmup
+from dsms.sql import mistakes
+from dsms.sql.grammar import parser
 from tests.slices import Group, Slices, collected, table
 
 KEY = "dsms_slices"
@@ -26,6 +29,9 @@ class SlicesPlugin:
         self._slices: Slices | None = None
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
+        warmup.load()  # as `dsms serve` does before most statements come
+        parser()
+        mistakes.ready()
         self._slices = self._measuring.__enter__()
 
     @pytest.hookimpl(wrapper=True)
