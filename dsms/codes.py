@@ -108,6 +108,8 @@ CODES: dict[str, str] = {
     "DS331": "an aggregate over sub-windows in a query without them",
     "DS333": "since when the rows of a stream are known, where that can't be said",
     "DS334": "WITH (over = shed) of a query in which nothing can let go of rows",
+    "DS335": "a punctuation that does not say which values its columns have",
+    "DS336": "a punctuation of too many combinations of values",
     "DS337": "NOW elsewhere than in a one-time query",
     "DS339": "a NATURAL JOIN of two sides without a common column",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
@@ -129,6 +131,7 @@ CODES: dict[str, str] = {
     "DS362": "WITH (over = shed) without max_state",
     "DS363": "an answer that may not lack rows lacks some that a query has let go",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",
+    "DS365": "rows that are late, as a punctuation said that none such comes",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
     # rules: archives

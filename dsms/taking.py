@@ -3,9 +3,11 @@ queries move as far as it lets them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from dsms.api import Cancel, IngestReport
 from dsms.archiving import check as check_archives
@@ -18,6 +20,7 @@ from dsms.frames import Frame, take_frames
 from dsms.intake.convert import Converted, to_batch
 from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
+from dsms.intake.named_values import named_values
 from dsms.intake.outcome import Accepted
 from dsms.intake.shedding import Waited, noted, thinned
 from dsms.intake.stream import StreamInput
@@ -28,6 +31,7 @@ from dsms.running.turns import Turns
 from dsms.running.writers import FramePart, Writers
 from dsms.sql.catalog import Catalog
 from dsms.sql.suggest import hint
+from dsms.sql.types import FOREVER
 
 if TYPE_CHECKING:
     from dsms.recovering.durability import Durability
@@ -251,11 +255,46 @@ class Taking(Listening):
         return key if key in self.runtime.tables else self._stream(name)
 
     @telling
-    def heartbeat(self, stream: str, ts: Moment, cancel: Cancel | None = None) -> None:
+    def heartbeat(
+        self,
+        stream: str,
+        ts: Moment | None,
+        cancel: Cancel | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> None:
         """The source promises that no row with a timestamp <= `ts` follows: µs since the epoch, a
         datetime, or an instant of NumPy or pandas.  Raises UsageError DS508 for one outside the
-        years 0001-9999."""
-        self.heartbeat_of(self._stream(stream), moment(ts, "a heartbeat"), cancel)
+        years 0001-9999.
+
+        where  no such row of these values: {"k": 5}, {"k": [5, 6], "j": "a"}; `ts` None: none at
+               all (`PUNCTUATE`).  UsageError DS501 an unknown column, DS335 values that can't be,
+               DS336 too many of them"""
+        key = self._stream(stream)
+        if where is None:
+            self.heartbeat_of(key, moment(ts, "a heartbeat"), cancel)
+            return
+        upto = FOREVER if ts is None else moment(ts, "a heartbeat")
+        named = named_values(where, self.runtime.inputs[key].definition)
+        self.punctuate_of(key, *named, upto)
+
+    def punctuate_of(
+        self,
+        key: str,
+        columns: tuple[int, ...],
+        values: tuple[pa.Array, ...],
+        upto: int,
+    ) -> None:
+        """No row of the stream of that key follows whose `columns` have one of the combinations of
+        `values` and whose instant is <= `upto` (FOREVER: none at all)."""
+        self._whole()
+        entry = self.runtime.inputs[key]
+        entry.check_punctuation()
+        if self.saver is not None:
+            self.saver.punctuation(key, columns, values, upto)
+        entry.punctuate(columns, values, upto)
+        self.runtime.promising.made(key)
+        self.runtime.promising.follow(self.runtime.inputs, self.runtime.dispatch)
+        self._settled()
 
     def check_heartbeat(self, stream: str, ts: int) -> None:
         """Raise what `heartbeat` would raise, and DS508 for one beyond MAX FUTURE.

@@ -14,6 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from dsms import kernel_cache
+from dsms.aggregates import strings
 from dsms.aggregates import warm as aggregates
 from dsms.aggregates.parts import valued
 from dsms.archiving import lives
@@ -39,6 +40,7 @@ BESIDE = (  # what no query here meets
     hashes.ready,
     intern.ready,
     valued.ready,
+    strings.ready,
     join_kernels.halves_ready,  # those wait for more rows than fit here, and for a second core
 )
 

@@ -405,6 +405,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Lookup, idents, _some(expressions, 0)),
         st.builds(ast.Heartbeat, idents, instants),
         st.builds(ast.EndStream, idents),
+        st.builds(ast.Punctuate, idents, expressions, _optional(instants)),
         st.builds(ast.PauseQuery, idents),
         st.builds(ast.ResumeQuery, idents),
         st.builds(ast.RenameQuery, idents, idents),

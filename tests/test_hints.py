@@ -223,6 +223,9 @@ DS346
 DS347
   SELECT 1 WITH (joins = tree, migration = all)
   SELECT 1 WITH (joins = adaptive, migration = all)
+DS335
+  PUNCTUATE quotes WHERE n > 5
+  PUNCTUATE quotes WHERE n IN (5, 6)
 DS367
   SELECT * FROM trades SAMPLE 101 PERCENT
   SELECT * FROM trades SAMPLE 100 PERCENT

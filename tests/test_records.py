@@ -47,6 +47,8 @@ def test_rows_of_every_type_come_back(data, types):
     )
     fields = ("now", "client", "seq", "done", "last", "refusals")
     assert [getattr(back, f) for f in fields] == [getattr(made, f) for f in fields]
+    said = again(records.PUNCTUATION, records.Punctuation((0, 3), cols, 2**63 - 1))
+    assert (said.columns, said.values, said.upto) == ((0, 3), cols, 2**63 - 1)
     late = again(records.LATE, records.Late(cols, now))
     assert (late.columns, late.now) == (cols, now)
 

@@ -25,6 +25,7 @@ from dsms.sql.binder import (
     bind_create_table,
     bind_derived_stream,
     bind_lookup,
+    bind_promise,
     bind_query,
     expanded,
 )
@@ -69,6 +70,8 @@ def _bind(statement: ast.Statement, catalog: Catalog) -> None:
             bind_table_statement(statement, catalog)
         case ast.Explain(ast.SelectStatement() as target):
             bind_query(target, catalog)
+        case ast.Punctuate(name):
+            bind_promise(statement, catalog.streams[catalog.key(name.text)], catalog)
         case ast.Lookup():
             bind_values(statement, bind_lookup(statement, catalog), catalog)
         case ast.Set():

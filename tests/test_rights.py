@@ -64,6 +64,7 @@ MATRIX = [
     ("DESCRIBE s", ["INSERT ON s"]),
     ("HEARTBEAT s AT TIMESTAMP '1970-01-01 00:00:05'", ["INSERT ON s"]),
     ("END STREAM s", ["INSERT ON s"]),
+    ("PUNCTUATE s WHERE k = 'a'", ["INSERT ON s"]),
     ("SHOW CREATE STREAM s", ["INSERT ON s"]),
     ("SHOW CREATE TABLE d", ["SELECT ON d"]),
     ("SHOW CREATE QUERY q", ["ADMIN ON q", "ADMIN ON s"]),

@@ -15,7 +15,7 @@ import os
 import random
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dsms.errors import DsmsError, UsageError
@@ -28,6 +28,7 @@ from dsms_client.results import IngestReport, Result, RowSet, report_of, result_
 from dsms_client.subscription import AsyncChanges, AsyncSubscription, Reading
 from dsms_client.unanswered import Pending, Unanswered, set_error
 from dsms_client.url import is_url, parse_url
+from dsms_client.values import sendable
 
 PAUSE = 0.1  # seconds between attempts to reach a server that is starting
 UNANSWERED_BYTES = 32 << 20  # of ingest frames under way; past it `ingest` waits
@@ -414,11 +415,21 @@ class AsyncClient:
         if problem is not None:
             raise problem
 
-    async def heartbeat(self, stream: str, ts: Moment) -> None:
+    async def heartbeat(
+        self, stream: str, ts: Moment | None, where: Mapping[str, Any] | None = None
+    ) -> None:
         """Promise that no row with a timestamp <= `ts` follows on the stream: microseconds since
         1970 (UTC), a datetime, or an instant of NumPy or pandas.  Raises DS508 for one outside the
-        years 0001-9999."""
-        await self._request("heartbeat", again=True, stream=stream, ts=moment(ts, "a heartbeat"))
+        years 0001-9999.
+
+        `where`: no such row of these values: {"k": 5}, {"k": [5, 6], "j": "a"}; `ts` None: none at
+        all.  Raises DS335, DS336, DS501."""
+        fields: dict[str, Any] = {}
+        if where is None or ts is not None:
+            fields["ts"] = moment(ts, "a heartbeat")
+        if where is not None:
+            fields["where"] = {str(name): sendable(value) for name, value in where.items()}
+        await self._request("heartbeat", again=True, stream=stream, **fields)
 
     async def end(self, stream: str) -> None:
         """Say that the stream has ended."""

@@ -106,7 +106,7 @@ OPS: dict[str, Op] = {
         {"stream": _TEXT},
         {"seq": _INT, "wait": _BOOL, "positions": _BOOL, "upsert": _BOOL, **_DATA},
     ),
-    "heartbeat": Op({"stream": _TEXT, "ts": _INT}),
+    "heartbeat": Op({"stream": _TEXT}, {"ts": _INT, "where": _MAP}),  # one of the two
     "end": Op({"stream": _TEXT}),
     "subscribe": Op({"query": _TEXT}, {"from": _INT, "changes": _BOOL, "conflate": _BOOL}),
     "unsubscribe": Op({"query": _TEXT}),
@@ -186,6 +186,8 @@ def check_request(message: Mapping[str, Any]) -> str:
             raise UsageError(
                 "DS604", f"`{key}` of `{name}` must be {expected}, not {type(value).__name__}"
             )
+    if name == "heartbeat" and message.keys().isdisjoint(("ts", "where")):
+        raise UsageError("DS603", "`heartbeat` needs the field `ts`")
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -90,10 +90,12 @@ class Client:
         """Wait until all rows sent so far are acknowledged."""
         self._run(self._client.flush())
 
-    def heartbeat(self, stream: str, ts: Moment) -> None:
-        """Promise that no row with a timestamp <= `ts` follows on the stream.  See
-        AsyncClient.heartbeat."""
-        self._run(self._client.heartbeat(stream, ts))
+    def heartbeat(
+        self, stream: str, ts: Moment | None, where: Mapping[str, Any] | None = None
+    ) -> None:
+        """Promise that no row with a timestamp <= `ts` follows on the stream, or none of some
+        values.  See AsyncClient.heartbeat."""
+        self._run(self._client.heartbeat(stream, ts, where))
 
     def end(self, stream: str) -> None:
         """Say that the stream has ended."""

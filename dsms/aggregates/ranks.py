@@ -31,7 +31,7 @@ from dsms.aggregates.parts.items import places
 from dsms.aggregates.parts.limbs import SPACE
 from dsms.aggregates.parts.lists import gathered, tallied, union
 from dsms.aggregates.parts.ranked import FLOOR, LINE, STEP, WIDEST, AtShare, between, scaled, share
-from dsms.aggregates.parts.treap import SIZE, Multisets, kth, put, take
+from dsms.aggregates.parts.treap import SIZE, Multisets, kth, put, take, without
 from dsms.aggregates.parts.words import Codes, coding, ordered_bits
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
@@ -121,6 +121,10 @@ class RankRows(ByGroup):
         )
         if how == LINE:
             ordered_bits(out.words, out.words)
+
+    def let_go(self, closed: np.ndarray) -> None:
+        sets = self.sets
+        sets.nodes, sets.root, _ = without(sets.nodes, sets.root, sets.state, closed)
 
     def held(self) -> tuple[np.ndarray, ...]:
         return (self.sets.words(),)

@@ -111,6 +111,22 @@ def _serve(
     return len(code), given
 
 
+@njit(cache=True, nogil=True)
+def _mark(head, after, groups, out):
+    """The slots in the lists of these groups."""
+    for g in groups:
+        at = head[g]
+        while at >= 0:
+            out[at] = True
+            at = after[at]
+
+
+def ready() -> None:
+    """Have the kernel that no row meets compiled or loaded now."""
+    none = np.empty(0, np.int64)
+    _mark(none, none, none, np.empty(0, np.bool_))
+
+
 def _chains() -> list[np.ndarray]:
     return [np.empty(0, np.int64) for _ in range(2)]
 
@@ -178,6 +194,19 @@ class StringKept(StringRows):
         self.used += count
         mine = replace(feed, slot=slot, sign=sign, ages=NO_AGES)
         StringRows.run(self, mine, (Arg(self.words, NONE, NO_BOOLS, a.coding),), out)
+
+    def let_go(self, closed: np.ndarray) -> None:
+        gone = np.zeros(self.used, np.bool_)
+        shut = np.flatnonzero(closed[: len(self.n)])
+        _mark(self.roots[0], self.links[1], shut, gone)
+        kept = np.flatnonzero(~gone)
+        where = np.full(self.used, NIL, np.int64)
+        where[kept] = np.arange(len(kept))
+        StringRows.moved(self, where)
+        self.n[shut] = 0
+        for ends in self.roots:
+            ends[shut] = NIL
+        self.words, self.used = self.words[kept], len(kept)
 
     def moved(self, where: np.ndarray) -> None:
         return

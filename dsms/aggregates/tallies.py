@@ -85,6 +85,9 @@ class EntropyRows(ByGroup):
         _follow(*feed.events, a.words, a.valid, *kept, out.words, out.valid)
         ordered_bits(out.words, out.words)
 
+    def let_go(self, closed: np.ndarray) -> None:
+        self.values.let_go(closed)
+
     def held(self) -> tuple[np.ndarray, ...]:
         return (self.values.words,)
 

@@ -19,7 +19,17 @@ from numba import njit
 from dsms.aggregates.parts.base import Answers, Arg, ByGroup, GroupEvents, Leaving
 from dsms.aggregates.parts.counters import Counters
 from dsms.aggregates.parts.texts import OwnTexts, joined, shown
-from dsms.aggregates.parts.treap import NIL, TIMES, USED, first, fresh, insert, remove, spare
+from dsms.aggregates.parts.treap import (
+    NIL,
+    TIMES,
+    USED,
+    first,
+    fresh,
+    insert,
+    remove,
+    spare,
+    without,
+)
 from dsms.aggregates.parts.valued import Valued, enter, find, leave
 from dsms.aggregates.parts.words import NONE, Codes
 from dsms.sql.expr import AggCall
@@ -155,6 +165,12 @@ class TopK(OwnTexts, ByGroup):
         self.nodes = grown(self.nodes, int(self.state[USED]) + arrivals)
         self.root = grown(self.root, groups, NIL)
         self.values.reserve(arrivals)
+
+    def let_go(self, closed: np.ndarray) -> None:
+        self.values.let_go(closed)
+        kept = (self.nodes, self.root, self.state)
+        self.nodes, self.root, where = without(*kept, closed)
+        self.values.count_by(where)
 
     def held(self) -> tuple[np.ndarray, ...]:
         return (self.values.words,)

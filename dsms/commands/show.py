@@ -161,9 +161,16 @@ def _streams(runtime: Runtime, catalog: Catalog) -> Rows:
             ("shed", STRING, [_shed(s) for s in catalog.streams.values()]),
             ("share", FLOAT, [_share(runtime.inputs[key]) for key in catalog.streams]),
             ("unmatched", INT, told([unmatched(runtime, key) for key in catalog.streams])),
+            ("promised", INT, told([_promised(runtime, key) for key in catalog.streams])),
             ("comment", STRING, [runtime.comments.get(key) for key in catalog.streams]),
         ]
     )
+
+
+def _promised(runtime: Runtime, key: str) -> int:
+    """Combinations of values that do not come any more."""
+    promises = runtime.inputs[key].promises
+    return 0 if promises is None else promises.count
 
 
 def _shed(stream: StreamDef) -> str | None:

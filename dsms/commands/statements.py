@@ -6,6 +6,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+import pyarrow as pa
+
 from dsms.api import Cancel, Done, Result
 from dsms.commands import (
     altering,
@@ -80,6 +82,14 @@ class Commanded(clocks.Clocked, Protocol):
     def store_by(self, user: str | None) -> Store: ...
 
     def heartbeat_of(self, key: str, ts: int, cancel: Cancel | None = None) -> None: ...
+
+    def punctuate_of(
+        self,
+        key: str,
+        columns: tuple[int, ...],
+        values: tuple[pa.Array, ...],
+        upto: int,
+    ) -> None: ...
 
 
 def slices(
@@ -274,7 +284,7 @@ def _begun(
             return SeveralSlices(inserting.values())
     if isinstance(statement, ast.Insert | ast.Update | ast.Delete):
         return SeveralSlices(change.change_table(runtime, engine.store, statement, see, cancel))
-    if isinstance(statement, ast.Heartbeat | ast.EndStream):
+    if isinstance(statement, ast.Heartbeat | ast.EndStream | ast.Punctuate):
         return SeveralSlices(clocks.tell(engine, statement, catalog, cancel))
     if isinstance(statement, ast.CreateQuery):
         store, big = engine.store_by(catalog.user), is_big(statement, sql)
@@ -337,7 +347,7 @@ def run(
             return set_stream(runtime, store, statement, catalog)
         case ast.Reopen():
             return reopen(runtime, store, statement, catalog)
-        case ast.Heartbeat() | ast.EndStream():
+        case ast.Heartbeat() | ast.EndStream() | ast.Punctuate():
             return finished(clocks.tell(engine, statement, catalog, cancel))
         case ast.PauseQuery():
             return pausing.pause(runtime, store, statement, catalog)

@@ -217,6 +217,11 @@ class FedInput(StreamInput):
         """The rows that have a value in each NOT NULL column; the others are counted."""
         if self.definition.key:
             rows = self._with_operations(rows)
+        if (wrong := self.contradicting(rows.cols, rows.ts)) is not None:
+            count = int(wrong.sum())
+            self.counts.late += count
+            self.counts.contradicting += count
+            rows = rows.take(np.flatnonzero(~wrong))
         bad = np.zeros(len(rows), bool)
         for f, col in zip(self.definition.schema, rows.cols, strict=True):
             if not f.nullable and col.null_count:
@@ -250,6 +255,9 @@ class FedInput(StreamInput):
 
     def check_heartbeat(self, ts: int) -> None:
         self._refuse("heartbeats")
+
+    def check_punctuation(self) -> None:
+        self._refuse("punctuations")
 
     def check_end(self) -> None:
         self._refuse("end of input")

@@ -114,6 +114,8 @@ def foreseen(entry: StreamInput, columns: Sequence[pa.Array], sizes: Sequence[in
     """How many rows of each frame will be late; the frames have `sizes` rows.
 
     Raises ValueError if some row would be refused, or go to another stream."""
+    if entry.would_contradict(columns) is not None:
+        raise ValueError("a row contradicts a punctuation")
     if entry.fed_by or not entry.event_time or not len(columns[0]):
         return [0] * len(sizes)
     late = _late(entry, columns)

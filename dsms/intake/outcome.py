@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,19 +14,23 @@ from dsms.intake.convert import Converted, Refusal
 from dsms.state.batch import Batch, concat
 
 LATE = "late"  # why such rows were not taken
+CODE = "DS365"  # of those that contradict a punctuation
+CONTRADICTING = "that contradict a punctuation"
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """What became of a frame.  `late_columns`: the late rows in arrival order, for the stream of
     LATE INTO (None if there are none or the stream says LATE DROP).  `late_places`: int64[late],
-    their positions in what the writer sent."""
+    their positions in what the writer sent.  `contradicting`: how many of the late ones a
+    punctuation had said would not come."""
 
     accepted: int
     late: int = 0
     refusals: tuple[Refusal, ...] = ()
     late_columns: tuple[pa.Array, ...] | None = None
     late_places: np.ndarray | None = field(default=None, compare=False, repr=False)
+    contradicting: int = 0
 
     def report(self, converted: Converted | None = None) -> IngestReport:
         """The reply to the writer, with what was refused before, on conversion."""
@@ -37,9 +42,15 @@ class Accepted:
             self.accepted,
             self.late,
             sum(r.count for r in refusals),
-            reasons=tuple(map(str, refusals)),
+            reasons=(*map(str, refusals), *self._contradictions()),
             positions=tuple(positions),
         )
+
+    def _contradictions(self) -> Iterator[str]:
+        """What is told of rows that a punctuation had said would not come."""
+        if self.contradicting:
+            rows = "1 row is" if self.contradicting == 1 else f"{self.contradicting} rows are"
+            yield f"{rows} late ({CODE}): a punctuation of the stream said that none such comes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,7 @@ class Counts:
 
     accepted: int = 0
     late: int = 0
+    contradicting: int = 0  # of the late ones, those that a punctuation had said would not come
     refused: Counter[str] = field(default_factory=Counter)  # by reason
 
 

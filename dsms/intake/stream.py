@@ -12,28 +12,31 @@ Terms (all instants µs):
               ALWAYS before anything is known.
 
 A row is late if its timestamp is <= completed when it comes, judged row by row, so how rows are cut
-into frames changes nothing.  Arrival numbers are given when rows settle, in (timestamp, order of
-arrival) order, so with slack they are those of the sorted input.
+into frames changes nothing; and if a punctuation has said that no such row comes (`promises`).
+Arrival numbers are given when rows settle, in (timestamp, order of arrival) order, so with slack
+they are those of the sorted input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.errors import UsageError
-from dsms.intake.columns import TICKS, int_values, to_micros, unlocked
 from dsms.intake.convert import Refusal
 from dsms.intake.judge import LATE, TOO_FAR, judge, open_at
-from dsms.intake.outcome import Accepted, Counts, Released, no_late_rows
+from dsms.intake.outcome import CONTRADICTING, Accepted, Counts, Released, no_late_rows
+from dsms.intake.promises import Promises
 from dsms.intake.reorder import ReorderBuffer
 from dsms.intake.shedding import Shedder
+from dsms.intake.usable import places, take, timestamps, too_far, without_nulls
 from dsms.intake.values import duration_text, instant_text
 from dsms.sql.catalog import StreamDef
-from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT, Kind
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, MIN_INSTANT
 from dsms.state.batch import Batch, stamped_before
 
 
@@ -47,6 +50,7 @@ class StreamInput:
     moved_up = False
     fed_by: tuple[str, ...] = ()
     shedder: Shedder | None = None
+    promises: Promises | None = None
 
     def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
         self.definition = definition
@@ -106,8 +110,11 @@ class StreamInput:
 
     def nbytes(self) -> int:
         """Bytes of waiting rows, about."""
-        return self._waiting.nbytes() + sum(
-            b.ts.nbytes + sum(c.nbytes for c in b.cols) for b in self._held
+        promised = 0 if self.promises is None else self.promises.nbytes
+        return (
+            promised
+            + self._waiting.nbytes()
+            + sum(b.ts.nbytes + sum(c.nbytes for c in b.cols) for b in self._held)
         )
 
     # -- rows --------------------------------------------------------------------------------------
@@ -126,9 +133,10 @@ class StreamInput:
         cols = tuple(columns)
         if not len(cols[0]):
             return Accepted(0)
-        done = self._by_event(cols, kept) if self.event_time else self._by_arrival(cols, now)
+        done = self._by_event(cols, kept) if self.event_time else self._by_arrival(cols, now, kept)
         self.counts.accepted += done.accepted
         self.counts.late += done.late
+        self.counts.contradicting += done.contradicting
         self.count_refused(done.refusals)
         return done
 
@@ -140,7 +148,10 @@ class StreamInput:
         Nothing is raised, as that is no fault of the writer; what can't be taken at all is counted
         as refused.
         """
-        cols, refusals = self._without_nulls(tuple(columns))
+        cols, refusals = without_nulls(self.definition.schema, tuple(columns))
+        if (wrong := self.would_contradict(cols, now)) is not None:
+            refusals += (no_late_rows(take(cols, np.flatnonzero(wrong)), CONTRADICTING),)
+            cols = take(cols, np.flatnonzero(~wrong))
         if not len(cols[0]):
             done = Accepted(0)
         elif self.ended:
@@ -166,6 +177,32 @@ class StreamInput:
         """
         self.check_heartbeat(ts)
         self.move(ts)
+
+    def punctuate(self, columns: tuple[int, ...], values: Sequence[pa.Array], upto: int) -> None:
+        """The source promises that no row follows whose `columns` have one of these combinations of
+        `values` and whose instant is <= `upto` (FOREVER: none at all).  Raises UsageError DS507."""
+        self.check_punctuation()
+        if self.promises is None:
+            self.promises = Promises()
+        after = max(self.newest, self.promised + 1) if self.moved_up else self.newest
+        self.promises.add(columns, values, upto, after, self.completed)
+
+    def check_punctuation(self) -> None:
+        """Raise what `punctuate` would raise."""
+        self._check_open("punctuations")
+
+    def contradicting(self, cols: Sequence[pa.Array], ts: np.ndarray | int) -> np.ndarray | None:
+        """Of rows of those instants which contradict a promise; None: none of them."""
+        none = self.promises is None or not len(cols[0])
+        return None if none or self.promises is None else self.promises.broken(cols, ts)
+
+    def would_contradict(self, cols: Sequence[pa.Array], now: int | None = None) -> Any:
+        """`contradicting`, of rows that may come next, if need be at `now`."""
+        if self.event_time:
+            at = self.definition.timestamp or 0
+            return self.contradicting(cols, self.timestamps(cols[at], None)[0])
+        known = [t for t in (now, self.now) if t is not None]
+        return self.contradicting(cols, max(known)) if known else None
 
     def check_end(self) -> None:
         """Raise why nobody outside may end the stream."""
@@ -220,9 +257,9 @@ class StreamInput:
     def set_back(self, to: int) -> StreamInput:
         """Another entry, as if the clock had never passed `to`: rows stamped `to` or later on
         arrival are stamped before it; of event time, promises are taken back (no row may be as late
-        as `to`)."""
+        as `to`), and so are all punctuations."""
         entry = copy(self)
-        entry.newest, entry.now = min(self.newest, to - 1), to
+        entry.newest, entry.now, entry.promises = min(self.newest, to - 1), to, None
         if self.event_time:
             entry.promised, entry.now = to - 1, self.now
             entry._settle()
@@ -262,41 +299,34 @@ class StreamInput:
             hint = f"ALTER STREAM {name} REOPEN takes that back"
             raise UsageError("DS507", f"stream {name} was ended: no {what} can follow", hint=hint)
 
-    def _by_arrival(self, cols: tuple[pa.Array, ...], now: int | None) -> Accepted:
+    def _by_arrival(
+        self, cols: tuple[pa.Array, ...], now: int | None, kept: np.ndarray | None = None
+    ) -> Accepted:
         if now is not None:
             self.advance(now)
         assert self.now is not None
-        self.newest = self.now
-        self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
-        return Accepted(len(cols[0]))
-
-    def _without_nulls(
-        self, cols: tuple[pa.Array, ...]
-    ) -> tuple[tuple[pa.Array, ...], tuple[Refusal, ...]]:
-        """The rows that have a value in each NOT NULL column, which a stream of the same types need
-        not have had."""
-        bad = np.zeros(len(cols[0]), bool)
-        for f, col in zip(self.definition.schema, cols, strict=True):
-            if not f.nullable and col.null_count:
-                bad |= col.is_null().to_numpy(zero_copy_only=False)
-        if not bad.any():
-            return cols, ()
-        where = np.flatnonzero(bad)
-        refusal = Refusal("NULL in a NOT NULL column", len(where), int(where[0]), "LATE INTO")
-        return _take(cols, np.flatnonzero(~bad)), (refusal,)
+        bad = self.contradicting(cols, self.now)
+        late = np.empty(0, np.int64) if bad is None else np.flatnonzero(bad)
+        aside = take(cols, late) if len(late) and self.definition.late_into else None
+        if bad is not None:
+            cols = take(cols, np.flatnonzero(~bad))
+        if len(cols[0]):
+            self.newest = self.now
+            self._queue(np.full(len(cols[0]), self.now, np.int64), cols)
+        return Accepted(len(cols[0]), len(late), (), aside, places(late, kept), len(late))
 
     def _moved_up(self, cols: tuple[pa.Array, ...]) -> Accepted:
         ts, usable, refusals = self.timestamps(cols[self.definition.timestamp or 0], None)
         if usable is not None:
-            cols, ts = _take(cols, usable), ts[usable]
+            cols, ts = take(cols, usable), ts[usable]
         if len(ts):
             at = open_at(ts, self.newest, self.promised, self.slack)
             if int(at.max()) > MAX_INSTANT:
                 over = no_late_rows(
-                    _take(cols, np.flatnonzero(at > MAX_INSTANT)), "after the last instant"
+                    take(cols, np.flatnonzero(at > MAX_INSTANT)), "after the last instant"
                 )
                 refusals, inside = (*refusals, over), np.flatnonzero(at <= MAX_INSTANT)
-                ts, at, cols = ts[inside], at[inside], _take(cols, inside)
+                ts, at, cols = ts[inside], at[inside], take(cols, inside)
         if len(ts):
             self.newest = max(self.newest, int(ts.max()))
             self.moved_up = self.moved_up or bool((at > ts).any())
@@ -307,64 +337,47 @@ class StreamInput:
         ts, usable, refusals = self.timestamps(cols[self.definition.timestamp or 0], kept)
         if usable is not None:
             cols, ts, kept = (
-                _take(cols, usable),
+                take(cols, usable),
                 ts[usable],
                 usable if kept is None else kept[usable],
             )
         if not len(ts):
             return Accepted(0, refusals=refusals)
         known = max(self.newest, self.promised)
-        verdict, newest = judge(
-            ts, self.newest, self.promised, self.slack, self.definition.max_future
-        )
+        bad = self.contradicting(cols, ts)
+        verdict, newest = self._judged(ts, bad)
         self.newest = newest
         if verdict is None:
             self._queue(ts, cols)
             return Accepted(len(ts), refusals=refusals)
         good, late = np.flatnonzero(verdict == 0), np.flatnonzero(verdict == LATE)
         if len(good):
-            self._queue(ts[good], _take(cols, good))
+            self._queue(ts[good], take(cols, good))
         far = np.flatnonzero(verdict == TOO_FAR)
         if len(far):
             before = int(ts[good[good < far[0]]].max(initial=known))
-            refusals += (self._too_far(_places(far, kept), int(ts[far[0]]), before),)
-        aside = _take(cols, late) if len(late) and self.definition.late_into else None
-        return Accepted(len(good), len(late), refusals, aside, _places(late, kept))
+            refusals += (too_far(self.definition, places(far, kept), int(ts[far[0]]), before),)
+        aside = take(cols, late) if len(late) and self.definition.late_into else None
+        broken = 0 if bad is None else int(bad.sum())
+        return Accepted(len(good), len(late), refusals, aside, places(late, kept), broken)
+
+    def _judged(self, ts: np.ndarray, bad: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+        """`judge`; the `bad` rows are late, and move nothing."""
+        how = (self.newest, self.promised, self.slack, self.definition.max_future)
+        if bad is None:
+            return judge(ts, *how)
+        verdict, good = np.full(len(ts), LATE, np.int8), np.flatnonzero(~bad)
+        if not len(good):
+            return verdict, self.newest
+        found, newest = judge(ts[good], *how)
+        verdict[good] = 0 if found is None else found
+        return verdict, newest
 
     def timestamps(
         self, column: pa.Array, kept: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]:
-        """Timestamps (µs), the positions that have a usable one (None: all), and what is wrong with
-        the others."""
-        ts = unlocked(int_values(column))
-        if self.definition.schema[self.definition.timestamp or 0].type.kind is Kind.INT:
-            ts = to_micros(ts, TICKS[self.definition.unit or "us"])
-        refusals: list[Refusal] = []
-        good = np.ones(len(ts), bool)
-        if column.null_count:
-            good = column.is_valid().to_numpy(zero_copy_only=False)
-            at = np.flatnonzero(~good)
-            refusals.append(_refusal("NULL timestamp", _places(at, kept), self._column_is("NULL")))
-        if len(ts) and (ts.min() < MIN_INSTANT or ts.max() > MAX_INSTANT):
-            inside = (ts >= MIN_INSTANT) & (ts <= MAX_INSTANT)
-            at = np.flatnonzero(good & ~inside)
-            if len(at):
-                detail = self._column_is(str(column[int(at[0])].as_py()))
-                refusals.append(_refusal("outside the years 0001-9999", _places(at, kept), detail))
-            good &= inside
-        return ts, (np.flatnonzero(good) if refusals else None), tuple(refusals)
-
-    def _column_is(self, text: str) -> str:
-        return f"column {self.definition.schema[self.definition.timestamp or 0].name} is {text}"
-
-    def _too_far(self, places: np.ndarray, ts: int, known: int) -> Refusal:
-        detail = (
-            f"{instant_text(ts)} is more than MAX FUTURE "
-            f"{duration_text(self.definition.max_future or 0)} after {instant_text(known)}, the "
-            "newest instant so far; if time really went on, send heartbeats first, in steps no "
-            "longer than that"
-        )
-        return _refusal("beyond MAX FUTURE", places, detail)
+        """See `usable.timestamps`."""
+        return timestamps(self.definition, column, kept)
 
     def _queue(self, ts: np.ndarray, cols: tuple[pa.Array, ...]) -> None:
         """Accepted rows in arrival order.  Without slack they are in timestamp order already."""
@@ -385,16 +398,3 @@ class StreamInput:
         self.next_arrival += len(rows)
         self._held.append(rows)
         self._fresh.append(rows)
-
-
-def _take(cols: tuple[pa.Array, ...], index: np.ndarray) -> tuple[pa.Array, ...]:
-    where = pa.array(index)
-    return tuple(c.take(where) for c in cols)
-
-
-def _places(at: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
-    return at if kept is None else kept[at]
-
-
-def _refusal(reason: str, places: np.ndarray, detail: str) -> Refusal:
-    return Refusal(reason, len(places), int(places[0]), detail, places)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 from numba import njit
 
 from dsms.operators.basic import by_parts
 from dsms.operators.distinct import Values
+from dsms.operators.letting_go import equal_to
 from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order
 from dsms.sql import logical as lp
@@ -100,6 +102,17 @@ class DeltaStarOp(InStretches):
     ) -> Batch:
         ids = self.values.lives(code, began, rows)
         return in_order(self.values.batch(code, at, exp, None, ids))
+
+    def let_go(self, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
+        """No row comes any more whose `columns` have one of the combinations of `values`: what
+        stays for ever is not asked for again."""
+        live = np.flatnonzero(self.out_exp.view == FOREVER)
+        known = self.values.rows.columns(self.values.slot.view[live])
+        dead = live[equal_to([known[c] for c in columns], values)]
+        self.out_exp.view[dead] = self.aux_exp.view[dead] = ALWAYS
+        left = self.out_exp.view > ALWAYS
+        self.alive = int(np.count_nonzero(left))
+        self.values.purge(left, self.alive)
 
     def live(self) -> int:
         return self.alive

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numba import njit
 
 from dsms.aggregates.extremes import extreme
-from dsms.aggregates.parts.base import Aggregate, Answers, Leaving
+from dsms.aggregates.parts.base import Aggregate, Answers, Leaving, Sheds
 from dsms.aggregates.parts.distinct import Distinct
 from dsms.aggregates.parts.texts import OwnTexts
 from dsms.aggregates.parts.words import NONE, Codes, arg_coding, form
@@ -31,6 +31,7 @@ from dsms.errors import QueryError
 from dsms.operators.ages import Age
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn, lives_column, lives_of
+from dsms.operators.group_closed import Closed
 from dsms.operators.group_feed import GrowFeed, Input, LiveFeed
 from dsms.operators.group_fifo import FifoFeed
 from dsms.operators.group_keys import GroupKeys
@@ -87,6 +88,7 @@ class GroupByOp(InPieces):
     read: frozenset[int] = field(init=False)  # columns of the input that any expression reads
     # where INTERNAL and external windows mix: when a group's first member dies
     soonest: Aggregate | None = None
+    closed: Closed = field(default_factory=Closed)
 
     def __post_init__(self) -> None:
         how = leaving(self.state, self.strict) if self.age is None else "out of age"
@@ -263,6 +265,22 @@ class GroupByOp(InPieces):
             if self.reported.slates[i].coding is self.columns[column].coding:
                 out.append(self.reported.held(i))
         return out
+
+    def let_go(self, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
+        """No row comes any more to the groups whose keys `columns` have one of the combinations of
+        `values`: of them only their answers stay."""
+        if not isinstance(self.feed, GrowFeed):
+            return
+        sheds = [a for a in self.aggregates if isinstance(a, Sheds)]
+        codes = self.groups.matching(columns, values) if sheds else np.empty(0, np.int64)
+        shut = self.closed.close(codes, self.feed.groups.count)
+        if shut is None:
+            return
+        for aggregate_ in sheds:
+            aggregate_.let_go(shut)
+        for k, column in enumerate(self.columns):
+            if isinstance(column.coding, Codes):
+                column.coding.purge(self._held(k))
 
     def standing(self) -> int:
         """How many rows `current` gives."""

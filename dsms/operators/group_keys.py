@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from dsms.operators.letting_go import equal_to
 from dsms.operators.pieces import Look, go_on
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import Column, arrow_values, column_store, numpy_valid, numpy_values
@@ -147,6 +148,18 @@ class GroupKeys:
             return []
         rows = self.place.view[codes]
         return [store.gather(rows) for store in self.values]
+
+    def matching(self, columns: Sequence[int], values: Sequence[pa.Array]) -> np.ndarray:
+        """Codes of the groups whose keys `columns` have one of the combinations of `values`."""
+        if self.intern is None:
+            return np.empty(0, np.int64)
+        if sorted(columns) == list(range(len(self.types))):
+            in_order = [values[columns.index(k)] for k in range(len(columns))]
+            codes = self.intern.lookup(in_order, len(values[0]))
+            return np.unique(codes[codes >= 0])
+        codes = np.flatnonzero(self.place.view >= 0)
+        keys = self.gather(codes)
+        return codes[equal_to([keys[c] for c in columns], values)]
 
     def wants_purge(self, alive: int) -> bool:
         """Worth forgetting dead groups, when `alive` groups have rows."""

@@ -29,6 +29,7 @@ from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
+from dsms.operators.letting_go import equal_to
 from dsms.operators.pieces import (
     LOADED,
     InPieces,
@@ -45,6 +46,7 @@ from dsms.plan.physical import Phys
 from dsms.sql.expr import Expr
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, empty_batch
+from dsms.state.expiry import Never
 from dsms.state.vec import Vec, Vec2
 
 PART = 1 << 18  # results handed on at once
@@ -99,6 +101,7 @@ class JoinOp(InPieces):
     # youngest slot, by side
     head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))
     crowded: int = 0  # steps for which halves are not tried
+    gone: int = 0  # rows that went as nothing comes that could meet them
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +131,27 @@ class JoinOp(InPieces):
                 side.arrive(some, look)
         self._enlarge()
         self._rechain(len(self.left.rows.store), len(self.right.rows.store), look)
+
+    def let_go(self, side: int, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
+        """No row comes to the other side that meets rows of this one whose `columns` have one of
+        the combinations of `values`: they go, if they stay for ever otherwise."""
+        one = (self.left, self.right)[side]
+        store = one.rows.store
+        if one.strict or not isinstance(one.rows.expiry, Never):
+            return
+        alive = np.flatnonzero(store.alive.view)
+        dead = alive[equal_to([store.cols[c].gather(alive) for c in columns], values)]
+        if not len(dead):
+            return
+        self.gone += len(dead)
+        store.bury(dead)
+        one.rows.settle()
+        rows = max(len(self.left.rows.store), len(self.right.rows.store), 512)
+        if 8 * rows < len(self.head):
+            self.head = np.full((1 << (2 * rows - 1).bit_length(), 2), -1, np.int64)
+            self._rechain(len(self.left.rows.store), len(self.right.rows.store))
+        one.rechain(self.head, side, len(store))
+        self._purge()
 
     def _make_room(self, first_a: int, first_b: int) -> None:
         if self._enlarge():

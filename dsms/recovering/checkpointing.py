@@ -230,6 +230,7 @@ class Checkpointer:
             "feeding": runtime.feeding,
             "recents": runtime.recents,
             "holds": runtime.holds,
+            "promising": runtime.promising,
             "engine": runtime.handle,
             "durable": self.durable,
         }

@@ -77,6 +77,11 @@ class Durability:
     def heartbeat(self, stream: str, ts: int) -> None:
         self._append(stream, records.HEARTBEAT, records.Heartbeat(ts))
 
+    def punctuation(
+        self, stream: str, columns: tuple[int, ...], values: tuple[Any, ...], upto: int
+    ) -> None:
+        self._append(stream, records.PUNCTUATION, records.Punctuation(columns, values, upto))
+
     def ended(self, stream: str) -> None:
         self._append(stream, records.ENDED, records.Ended())
 

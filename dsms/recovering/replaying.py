@@ -148,6 +148,8 @@ def _again(saver: Durability, entry: Entry) -> None:
                 engine.take_late(entry.stream, r.columns, r.now)
             case records.Heartbeat(ts):
                 engine.heartbeat_of(entry.stream, ts)
+            case records.Punctuation(columns, values, upto):
+                engine.punctuate_of(entry.stream, columns, values, upto)
             case records.Moved(upto):
                 engine.runtime.inputs[entry.stream].move(upto)
                 engine.runtime.pump_all()

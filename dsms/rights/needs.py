@@ -67,7 +67,7 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return _shown(statement.what)
         case ast.ShowCreate():
             return _read_back(statement)
-        case ast.Heartbeat() | ast.EndStream():  # as the requests of the protocol
+        case ast.Heartbeat() | ast.EndStream() | ast.Punctuate():  # as the requests of the protocol
             return (Need(Right.INSERT, statement.name),)
         case ast.Insert(conflict=conflict):
             seen = conflict is not None and bool(conflict.assignments)  # as UPDATE does

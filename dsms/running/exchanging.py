@@ -114,6 +114,8 @@ def shared_below(unit: Unit, path: Path) -> list[PartFeed]:
 
 def _kept(operator: Operator, k: int) -> LiveInput:
     match operator:
+        case JoinOp() if operator.gone:
+            raise Unfit("rows that nothing more could meet are gone (PUNCTUATE)")
         case JoinOp():
             return (operator.left, operator.right)[k].rows
         case MultiJoinOp():

@@ -82,6 +82,7 @@ class Part:
     counted        some window of last rows was not full when it began
     feeds          of the pipelines that it feeds
     sleepers       made anew after a restart
+    promised       by stream, the number of the first promise that it does not go by (`promised`)
     """
 
     name: str
@@ -100,13 +101,14 @@ class Part:
     failure: DsmsError | None = None
     feeds: list[PartFeed] = field(default_factory=list)
     sleepers: Hands | None = None
+    promised: dict[str, int] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         names = [f.name for f in fields(self) if f.name != "sleepers"]
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.sleepers = None
+        self.sleepers, self.promised = None, {}
         for name, value in state.items():
             setattr(self, name, value)
 

@@ -52,6 +52,8 @@ class RunningQuery(Registered):
     starts: dict[int, int] | None = None
     since: int = ALWAYS
     chosen: Chosen = REGISTERED  # why it runs by this plan
+    # by stream, the number of the first promise that it does not go by (`promised`)
+    promised: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plain = all(

@@ -30,6 +30,7 @@ from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
 from dsms.running.part import Part
 from dsms.running.plans import Planner, planner
+from dsms.running.promised import Promising
 from dsms.running.pushing import push
 from dsms.running.query import RunningQuery
 from dsms.running.recents import Recents
@@ -88,7 +89,8 @@ class Runtime:
     answers: Answers = field(init=False)  # what queries read of others
     feeding: Feeding = field(default_factory=Feeding, init=False)  # of streams
     recents: Recents = field(default_factory=Recents, init=False)
-    holds: Holds = field(default_factory=Holds, init=False)  # the last six are not stored
+    holds: Holds = field(default_factory=Holds, init=False)
+    promising: Promising = field(default_factory=Promising, init=False)  # these 7: not stored
 
     def __post_init__(self) -> None:
         self.handle.runtime = self
@@ -105,6 +107,7 @@ class Runtime:
         self.parts = SharedParts.over(self.dispatch, settings.shared_parts and lazy)
         self.answers = Answers.over(self.dispatch, self.parts, lazy, self.catalog)
         self.feeding = Feeding.over(self.inputs, self.queries)
+        self.promising = Promising()
 
     def kept_anew(self) -> None:
         """Indices that are declared, and the newest rows of streams, with nothing in them yet."""
@@ -184,8 +187,7 @@ class Runtime:
         return self.durable is not None and self.durable.journal.muted
 
     def handed_on(self, stream: str) -> int:
-        """The instant up to which rows of the stream have gone to its readers; ALWAYS if there were
-        none."""
+        """The instant up to which readers have the stream's rows; ALWAYS if there were none."""
         return self.inputs[stream].completed if stream in self.first_rows else ALWAYS
 
     def table(self, node: lp.TableScan) -> VersionedTable:
@@ -238,6 +240,7 @@ class Runtime:
             pass
 
     def _tidy(self) -> None:
+        self.promising.follow(self.inputs, self.dispatch)
         if self.durable is not None:
             self.durable.adopt(self.rings)
         for ring in (r for key, r in self.rings.items() if key not in self.archivings):
@@ -393,6 +396,5 @@ class Runtime:
         return clock if query.until == FOREVER else max(clock, query.until - 1)
 
     def forget(self) -> None:
-        """Let tables drop versions that no clock can ask for again, not even that of a query still
-        to come."""
+        """Let tables drop versions that no clock, also of queries to come, can ask for again."""
         forget(self.tables, self.inputs.values(), self.rings.values(), self.dispatch)

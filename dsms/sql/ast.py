@@ -31,7 +31,7 @@ from dsms.sql.nodes.base import (
     children,
     walk,
 )
-from dsms.sql.nodes.clocks import EndStream, Heartbeat
+from dsms.sql.nodes.clocks import EndStream, Heartbeat, Punctuate
 from dsms.sql.nodes.expressions import (
     And,
     Between,
@@ -183,6 +183,7 @@ AnyStatement = (
     | AddColumn
     | Heartbeat
     | EndStream
+    | Punctuate
     | PauseQuery
     | ResumeQuery
     | RenameQuery
@@ -290,6 +291,7 @@ __all__ = [
     "PauseQuery",
     "Pos",
     "Privilege",
+    "Punctuate",
     "PythonSource",
     "Quantified",
     "Query",

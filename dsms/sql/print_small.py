@@ -51,6 +51,9 @@ def text(node: ast.Statement, part: Callable[[ast.Node], str]) -> str | None:
             return f"HEARTBEAT {name(what)} AT {instant(moment)}"
         case ast.EndStream(what):
             return f"END STREAM {name(what)}"
+        case ast.Punctuate(what, where, upto):
+            until = f" UPTO {instant(upto)}" if upto is not None else ""
+            return f"PUNCTUATE {name(what)} WHERE {part(where)}{until}"
         case ast.Lookup(what, given):
             values = f" ({', '.join(map(part, given))})" if given else ""
             return f"LOOKUP {name(what)}{values}"

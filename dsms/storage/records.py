@@ -15,7 +15,7 @@ from dsms.errors import InternalError
 from dsms.intake.convert import Refusal
 from dsms.storage.gather import ipc_buffers
 
-ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE, GROUP = range(1, 8)
+ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE, GROUP, PUNCTUATION = range(1, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,15 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Punctuation:
+    """Combinations of values of columns that no row up to an instant has any more."""
+
+    columns: tuple[int, ...]
+    values: tuple[pa.Array, ...]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
 class Advance:
     """The system time."""
 
@@ -97,6 +106,8 @@ def encode(record: Any) -> list[Any]:
             return _columns([record.now, record.parts], record.columns)
         case Late():
             return _columns([record.now], record.columns)
+        case Punctuation():
+            return _columns([record.columns, record.upto], record.values)
         case Heartbeat(value) | Moved(value) | Advance(value):
             return [value.to_bytes(8, "little", signed=True)]
         case Ended():
@@ -114,6 +125,8 @@ def decode(kind: int, payload: memoryview) -> Any:
     head, columns = _uncolumns(payload)
     if kind == LATE:
         return Late(columns, *head)
+    if kind == PUNCTUATION:
+        return Punctuation(tuple(head[0]), columns, head[1])
     if kind == GROUP:
         return StreamGroup(columns, head[0], tuple(map(tuple, head[1])))
     now, client, seq, done, last, refusals, some = head

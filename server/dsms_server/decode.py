@@ -278,7 +278,7 @@ def walk(body: memoryview, shape_of: ShapeOf) -> tuple[dict[str, Any], Payload |
                     or isinstance(walked.raw, Bulk)
                 )
                 message[key] = walked.raw if not bulk else () if key == "rows" else {}
-            elif key == "params":
+            elif key in ("params", "where"):
                 message[key] = cursor.value(from_wire)
             else:
                 message[key] = cursor.blob() if key == "arrow" else cursor.value()

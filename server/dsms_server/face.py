@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol
 
@@ -116,7 +116,13 @@ class EngineFace(Protocol):
 
     def check_heartbeat(self, stream: str, ts: int) -> None: ...
 
-    def heartbeat(self, stream: str, ts: int, cancel: Cancel | None = None) -> None: ...
+    def heartbeat(
+        self,
+        stream: str,
+        ts: int | None,
+        cancel: Cancel | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> None: ...
 
     def end(self, stream: str, cancel: Cancel | None = None) -> None: ...
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from dsms.api import Cancel, IngestReport
 from dsms.intake.convert import Converted
@@ -144,16 +145,22 @@ class Intake:
         return report
 
     def heartbeat_steps(
-        self, stream: str, ts: int, cancel: Cancel, user: str | None = None
+        self,
+        stream: str,
+        ts: int | None,
+        cancel: Cancel,
+        user: str | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> Steps:
         """MAX FUTURE holds for all but those who have ADMIN on the stream."""
         self._worker.about(f"a heartbeat of {stream}")
         yield from whole(self._engine, cancel)
         self._names.check(user, "heartbeat", stream)
         name = self._names.known_shape(stream).stream
-        if user is None or not self._engine.rights.owns(user, self._engine.key_of(name)):
+        owns = user is not None and self._engine.rights.owns(user, self._engine.key_of(name))
+        if where is None and ts is not None and not owns:
             self._engine.check_heartbeat(name, ts)
-        self._engine.heartbeat(name, ts, cancel)
+        self._engine.heartbeat(name, ts, cancel, where)
         yield from caught_up(self._engine, cancel)
         yield from self.kept(name)
 

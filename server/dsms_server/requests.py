@@ -231,6 +231,7 @@ class Requests:
 
     def _heartbeat(self, message: Message, ident: Any, size: int) -> None:
         core, user, stream = self.server.core, self.session.user, message["stream"]
+        ts, where = message.get("ts"), message.get("where")
         self.server.audit.check("heartbeat")
 
         def over(problem: DsmsError | None) -> None:
@@ -242,7 +243,7 @@ class Requests:
             size,
             "heartbeat",
             Urgency.CONTROL,
-            lambda cancel: core.intake.heartbeat_steps(stream, message["ts"], cancel, user),
+            lambda cancel: core.intake.heartbeat_steps(stream, ts, cancel, user, where),
             lambda result: over(None),
             over,
         )

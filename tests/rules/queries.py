@@ -272,4 +272,10 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS353", "LOOKUP above (^'1')", "is INT, and the value is STRING", "whole number"),
     ("DS353", "LOOKUP above (^2.5)", "is INT, and the value is FLOAT", "?::FLOAT"),
     ("DS353", "LOOKUP above (1 ^+ 1)", "is a constant", "write a literal"),
+    ("DS335", "PUNCTUATE trades WHERE qty ^> 5", "which values", "k IN (5, 6)"),
+    ("DS335", "PUNCTUATE trades WHERE sym ^= 'a' OR qty = 1", "which values", "joined by AND"),
+    ("DS335", "PUNCTUATE trades WHERE qty = 1 AND ^qty = 2", "there twice", "qty IN (...)"),
+    ("DS335", "PUNCTUATE trades WHERE qty = ^NULL", "equal to no NULL", "qty IS NULL"),
+    ("DS335", "PUNCTUATE trades WHERE sym = ^px", "equal to constants", "write k = 5"),
+    ("DS335", "PUNCTUATE trades WHERE qty = 1 ^+ 1", "equal to constants", "write k = 5"),
 ]

@@ -188,7 +188,7 @@ class FakeEngine:
     def check_heartbeat(self, stream: str, ts: int) -> None:
         pass
 
-    def heartbeat(self, stream: str, ts: int, cancel=None) -> None:
+    def heartbeat(self, stream: str, ts: int, cancel=None, where=None) -> None:
         self.calls.append(("heartbeat", stream, ts))
 
     def end(self, stream: str, cancel=None) -> None:

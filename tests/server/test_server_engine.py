@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -316,3 +317,18 @@ def test_a_report_is_of_the_same_types_both_ways(client):
     here, there = engine.ingest("alike", [[1]]), client.ingest("alike", [[1]])
     for name in ("accepted", "late", "refused", "repeated", "reasons"):
         assert repr(getattr(here, name)) == repr(getattr(there, name))
+
+
+def test_clients_promise_by_key(client):
+    client.execute("CREATE STREAM p (k INT, d DECIMAL(4,2), t TIMESTAMP) TIMESTAMP BY t")
+    client.heartbeat("p", None, where={"k": [1, 2]})
+    client.heartbeat("p", 5_000_000, where={"K": 3, "d": Decimal("0.50")})
+    client.execute("PUNCTUATE p WHERE k IS NULL")
+    sent = [[1, None, 1], [3, Decimal("0.5"), 5_000_000], [3, None, 2], [None, None, 3], [4, 1, 4]]
+    report = client.ingest("p", sent)
+    assert (report.accepted, report.late, report.refused) == (2, 3, 0)
+    assert "DS365" in report.reasons[0]
+    with pytest.raises(UsageError, match="DS501"):
+        client.heartbeat("p", 0, where={"z": 1})
+    with pytest.raises(UsageError, match="DS508"):
+        client.heartbeat("p", None)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder.changes import Delete, Insert, Update, bind_table_statement
-from dsms.sql.catalog import StreamDef
+from dsms.sql.binder.promises import bind_promise
+from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
@@ -17,6 +18,7 @@ from dsms.sql.window import Landmark, Time, Unbounded
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
 from tests.oracle.boundaries import all_boundaries, boundary_after, range_start
 from tests.oracle.scalar import evaluate
+from tests.oracle.values import canon
 from tests.stories.declared import Declared
 from tests.stories.model import Arrival, Beat, Clock, End, Event, Line, Statement, Story
 from tests.stories.text import expand
@@ -34,6 +36,8 @@ class _Inlet:
     promised: int = ALWAYS
     now: int = ALWAYS
     ended: bool = False
+    # PUNCTUATE: by column the values that do not come together, up to which instant
+    promises: list[tuple[dict[int, list], int]] = field(default_factory=list)
 
     @property
     def front(self) -> int:
@@ -54,6 +58,9 @@ class _Inlet:
         """Whether the row is not late."""
         if self.stream.timestamp is None:
             self.now = max(self.now, row.at)
+        if self._contradicts(row.at if self.stream.timestamp is not None else self.now, row):
+            return False
+        if self.stream.timestamp is None:
             self.rows.append((self.now, row.values))
         elif row.at <= self.completed:
             return False
@@ -64,13 +71,27 @@ class _Inlet:
 
     def take_late(self, row: Arrival) -> None:
         """A late row of another stream, taken as it comes: at the first instant that is open."""
-        if self.ended:
+        if self.ended or self._contradicts(max(row.at, self.now), row):
             return
         if self.stream.timestamp is None:
             self.rows.append((self.now, row.values))
             return
         self.rows.append((max(row.at, self.completed + 1), row.values))
         self.newest = max(self.newest, row.at)
+
+    def _contradicts(self, at: int, row: Arrival) -> bool:
+        """A row of which it was said that it would not come."""
+        return any(
+            at <= upto and all(canon(row.values[k]) in some for k, some in values.items())
+            for values, upto in self.promises
+        )
+
+    def promise(self, said: ast.Punctuate, catalog: Catalog) -> None:
+        """PUNCTUATE."""
+        bound = bind_promise(said, self.stream, catalog)
+        values = [[canon(evaluate(e, ())) for e in some] for some in bound.values]
+        upto = FOREVER if bound.upto is None else bound.upto
+        self.promises.append((dict(zip(bound.columns, values, strict=True)), upto))
 
     def _too_far(self, at: int) -> bool:
         known = max(self.newest, self.promised)
@@ -125,6 +146,8 @@ def take_in(declared: Declared, story: Story) -> Input:
             case Clock():
                 for inlet in inlets.values():
                     inlet.now = max(inlet.now, event.now)
+            case Statement() if isinstance(said := parse_one(event.sql), ast.Punctuate):
+                inlets[declared.stream(said.name.text).name].promise(said, declared.catalog)
             case Statement():
                 change_table(declared, event.sql, _Readers(inlets, list(running.values())), tables)
     return Input(

@@ -14,7 +14,7 @@ inverse) and in which order that happens decides which class serves it (`follow`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -105,6 +105,16 @@ class Aggregate(Protocol):
 
     @property
     def nbytes(self) -> int: ...
+
+
+@runtime_checkable
+class Sheds(Protocol):
+    """An aggregate whose state grows with the rows of a group.  Rows never leave it."""
+
+    def let_go(self, closed: np.ndarray) -> None:
+        """No row comes any more to the groups that are `closed` (bool by code), which nobody asks
+        for their answers again: what is kept of their rows goes."""
+        ...
 
 
 class ByGroup:

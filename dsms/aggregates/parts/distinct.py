@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents
+from dsms.aggregates.parts.base import Aggregate, Answers, Arg, ByGroup, GroupEvents, Sheds
 from dsms.aggregates.parts.valued import Valued, enter, find, leave
 from dsms.state.chains import END
 from dsms.state.lengthening import grown
@@ -64,6 +64,11 @@ class Distinct:
             feed.code, sign, feed.slot, feed.emit, feed.touches, feed.groups, feed.live
         )
         self.inside.run(turns, args, out)
+
+    def let_go(self, closed: np.ndarray) -> None:
+        self.values.let_go(closed)
+        if isinstance(self.inside, Sheds):
+            self.inside.let_go(closed)
 
     def moved(self, where: np.ndarray) -> None:
         self.inside.moved(where)

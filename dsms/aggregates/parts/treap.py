@@ -159,6 +159,31 @@ def remove(nodes, root, g, old, rank, by_times):
     _unhook(nodes, root, g, old, above, side)
 
 
+def without(
+    nodes: np.ndarray, root: np.ndarray, state: np.ndarray, closed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The trees but those of the groups that are `closed` (bool by group), with no spare nodes:
+    nodes, roots, and the new place of each old node (-1: gone).  `state` is made to fit."""
+    used = int(state[USED])
+    gone = nodes[:used, TIMES] == 0
+    root = root.copy()
+    shut = np.flatnonzero(closed[: len(root)])
+    front = root[shut]
+    root[shut] = NIL
+    while len(front := front[front >= 0]):
+        gone[front] = True
+        front = nodes[front][:, [LEFT, RIGHT]].ravel()
+    kept = np.flatnonzero(~gone)
+    where = np.full(used, NIL, np.int64)
+    where[kept] = np.arange(len(kept))
+    nodes = nodes[kept]
+    for links in (root, nodes[:, LEFT], nodes[:, RIGHT]):
+        some = links >= 0
+        links[some] = where[links[some]]
+    state[SPARE], state[USED] = NIL, len(kept)
+    return nodes, root, where
+
+
 # ---------------------------------------------------------------- multisets: in order, with sizes
 
 

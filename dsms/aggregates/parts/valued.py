@@ -115,6 +115,19 @@ class Valued:
         self.chains.clear(len(rows), len(rows))
         _put_all(*self.chains.kernel, rows)
 
+    def count_by(self, where: np.ndarray) -> None:
+        """Counts are places, from 1 on, that have moved."""
+        used = self.rows[: self.state[FRESH]]
+        there = used[:, 3] > 0
+        used[there, 3] = where[used[there, 3] - 1] + 1
+
+    def let_go(self, closed: np.ndarray) -> None:
+        """Without the rows of these groups (bool by group)."""
+        there = self._there
+        open_ = ~closed[there[:, 0]]
+        if not open_.all():
+            self.take(there[open_])
+
     @property
     def nbytes(self) -> int:
         return int(self.rows.nbytes) + self.chains.nbytes

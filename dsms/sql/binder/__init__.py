@@ -14,6 +14,7 @@ from dsms.sql.binder.expansion import expanded
 from dsms.sql.binder.lookups import bind_lookup
 from dsms.sql.binder.options import OPTIONS, check_options
 from dsms.sql.binder.own_functions import bind_create_function
+from dsms.sql.binder.promises import Promise, bind_promise
 from dsms.sql.binder.query import bind_query
 from dsms.sql.binder.shown import bind_shown
 
@@ -23,6 +24,7 @@ __all__ = [
     "Delete",
     "Insert",
     "Merge",
+    "Promise",
     "Update",
     "bind_create_function",
     "bind_create_query",
@@ -30,6 +32,7 @@ __all__ = [
     "bind_create_table",
     "bind_derived_stream",
     "bind_lookup",
+    "bind_promise",
     "bind_query",
     "bind_shown",
     "bind_table_statement",

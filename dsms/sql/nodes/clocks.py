@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dsms.sql.nodes.base import Ident, Instant
+from dsms.sql.nodes.expressions import Expr
 from dsms.sql.nodes.statements import Statement
 
 
@@ -21,3 +22,13 @@ class EndStream(Statement):
     """``END STREAM s``: no row follows."""
 
     name: Ident
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuate(Statement):
+    """``PUNCTUATE s WHERE k = 5 [UPTO instant]``: no row of these values (and of an instant up to
+    there) follows.  `where`: equalities, joined by AND."""
+
+    name: Ident
+    where: Expr
+    upto: Instant | None = None

@@ -351,6 +351,7 @@ class Statements(Definitions, Alterations, Changes, Rights, Inspections, Functio
     lookup = node(ast.Lookup)
     heartbeat = node(ast.Heartbeat)
     end_stream = node(ast.EndStream)
+    punctuate = node(ast.Punctuate)
 
     def cancel_session(self, parts: Parts) -> ast.CancelSession:
         number = literals.integer(parts[2], place_of(parts[2:]))
@@ -372,7 +373,7 @@ class Statements(Definitions, Alterations, Changes, Rights, Inspections, Functio
     column_names = only
     row = listed
     assignment = node(ast.Assignment)
-    at = only
+    at = upto = only
 
     @rule
     def insert_values(self, pos: Pos, table: ast.Ident, columns: Any, *rest: Any) -> ast.Insert:

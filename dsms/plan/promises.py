@@ -1,0 +1,136 @@
+"""How far what a stream promises reaches up a plan: of which values no row comes any more on an
+edge (the propagation of punctuations: Tucker, Maier, Sheard and Fegaras 2003; Golab 2006, §2.2.1).
+
+What is known of an edge is `Known`: for each column of the promise the positions at which its value
+stands.  Only edges whose rows never leave are followed (MON): nothing is taken back there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsms.plan.physical import Pattern, Phys
+from dsms.sql import logical as lp
+from dsms.sql.expr import Col, Expr
+from dsms.sql.window import Landmark, Unbounded
+
+Path = tuple[int, ...]
+Known = tuple[frozenset[int], ...]  # by column of the promise: where its value stands on an edge
+# of the combinations, with values by position in the columns of a stream (its key): which it has
+# promised, bool[n]
+Covers = Callable[[str, Mapping[int, int]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A node to which a promise has come up.
+
+    path   of the node;  child: from which of its inputs
+    known  where the values stand on that input
+    some   of which combinations of values it is true, bool[n]"""
+
+    path: Path
+    node: lp.Node
+    child: int
+    known: Known
+    some: np.ndarray
+
+
+def reached(
+    phys: Phys, leaf: Path, columns: tuple[int, ...], n: int, covers: Covers
+) -> Iterator[Reached]:
+    """The nodes above a stream's leaf to which promises of these of its columns, n combinations of
+    values, come, from below."""
+    known: Known = tuple(frozenset((c,)) for c in columns)
+    some, chain = np.ones(n, np.bool_), [phys]
+    for k in leaf:
+        chain.append(chain[-1].children[k])
+    for depth in range(len(leaf) - 1, -1, -1):
+        below, here, k = chain[depth + 1], chain[depth], leaf[depth]
+        if below.pattern is not Pattern.MON or not some.any() or not all(known):
+            return
+        yield Reached(leaf[:depth], here.node, k, known, some)
+        known = _above(here.node, k, known)
+        for j, other in enumerate(here.children):
+            if j != k:  # rows of the other inputs make some of these, too
+                some = some & _covered(other, _beside(here.node, k, j, known), n, covers)
+
+
+def _above(node: lp.Node, child: int, known: Known) -> Known:
+    """Where the values stand on a node's output, given that they stand there on that input."""
+    match node:
+        case lp.Window(spec=Unbounded(until=0) | Landmark(until=0)):
+            return known
+        case lp.Select() | lp.Answer() | lp.Distinct() | lp.Union():
+            return known
+        case lp.Project(exprs=exprs):
+            return tuple(_renamed(exprs, places) for places in known)
+        case lp.Join(kind="inner", keys=keys):
+            shift = (0, len(node.left.schema))
+            sides = ((child, known), (1 - child, across(keys, child, known)))
+            both = [[{p + shift[k] for p in places} for places in there] for k, there in sides]
+            return tuple(frozenset(a | b) for a, b in zip(*both, strict=True))
+        case _:
+            return tuple(frozenset() for _ in known)
+
+
+def _renamed(exprs: tuple[Expr, ...], places: frozenset[int]) -> frozenset[int]:
+    return frozenset(k for k, e in enumerate(exprs) if isinstance(e, Col) and e.index in places)
+
+
+def across(keys: tuple[tuple[Expr, Expr], ...], child: int, known: Known) -> Known:
+    """Where the values stand on the other side of a join; nowhere, if no equality says so."""
+
+    def met(places: frozenset[int]) -> Iterator[int]:
+        for pair in keys:
+            here, there = pair[child], pair[1 - child]
+            if isinstance(here, Col) and isinstance(there, Col) and here.index in places:
+                yield there.index
+
+    return tuple(frozenset(met(places)) for places in known)
+
+
+def _beside(node: lp.Node, child: int, other: int, out: Known) -> dict[int, int]:
+    """By position on that other input, whose value a row of the output with these values has."""
+    shift = len(node.left.schema) if isinstance(node, lp.Join) and other == 1 else 0
+    size = len(lp.children(node)[other].schema)
+    return {p - shift: c for c, places in enumerate(out) for p in places if 0 <= p - shift < size}
+
+
+def _covered(phys: Phys, known: Mapping[int, int], n: int, covers: Covers) -> np.ndarray:
+    """Of which of n combinations no row comes on that edge; `known` says by position which column
+    of the combination stands there."""
+    nothing = np.zeros(n, np.bool_)
+    if phys.pattern is not Pattern.MON or not known:
+        return nothing
+    match phys.node:
+        case lp.StreamScan() as scan if scan.live:
+            return covers(scan.stream.home, known)
+        case lp.Window(spec=Unbounded(until=0) | Landmark(until=0)):
+            return _covered(phys.children[0], known, n, covers)
+        case lp.Select() | lp.Answer() | lp.Distinct():
+            return _covered(phys.children[0], known, n, covers)
+        case lp.Project(exprs=exprs):
+            named = {exprs[p]: c for p, c in known.items()}
+            below = {e.index: c for e, c in named.items() if isinstance(e, Col)}
+            return _covered(phys.children[0], below, n, covers)
+        case lp.Union():
+            parts = [_covered(child, known, n, covers) for child in phys.children]
+            return np.logical_and.reduce(parts)
+        case lp.Join(kind="inner", keys=keys) as join:
+            width = len(join.left.schema)
+            left = {p: c for p, c in known.items() if p < width}
+            right = {p - width: c for p, c in known.items() if p >= width}
+            for a, b in keys:
+                if isinstance(a, Col) and isinstance(b, Col):
+                    if a.index in left:
+                        right.setdefault(b.index, left[a.index])
+                    elif b.index in right:
+                        left[a.index] = right[b.index]
+            here = _covered(phys.children[0], left, n, covers)
+            return here & _covered(phys.children[1], right, n, covers)
+        case _:
+            return nothing

@@ -1,0 +1,99 @@
+"""Stories with punctuations: queries over windows without an end, rows, and between them promises
+that some values do not come again, which at times are broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dsms.sql.types import FLOAT, INT, STRING
+from tests.generate.draws import Draws
+from tests.generate.inputs import given
+from tests.generate.stories import story_of
+from tests.generate.world import SECOND, Source, World
+from tests.stories.cells import sql_instant
+from tests.stories.model import Arrival, Beat, Event, Statement, Story
+
+COLUMNS = (("k", INT), ("j", INT), ("c", STRING), ("f", FLOAT))
+AGGREGATES = (
+    "COUNT(*)",
+    "SUM({}x)",
+    "COUNT(DISTINCT {}f)",
+    "MEDIAN({}f)",
+    "QUANTILE({}c, 0.3)",
+    "STRING_AGG({}c, ',')",
+    "ARRAY_AGG({}k, 3)",
+    "TOPK({}c, 2)",
+    "MODE({}f)",
+    "ENTROPY({}c)",
+    "SUM(DISTINCT {}x)",
+    "AVG(DISTINCT {}f)",
+    "MAX({}c)",
+    "FIRST({}f)",
+)
+
+
+def streams(slack: int) -> World:
+    """Three of the same columns."""
+    columns = (("k", INT), ("j", INT), ("x", INT), ("c", STRING), ("f", FLOAT))
+    return World(tuple(Source(name, columns, slack=slack) for name in ("s", "t", "u")))
+
+
+def _aggregates(d: Draws, alias: str = "") -> str:
+    return ", ".join(a.format(alias) for a in d.some(AGGREGATES, 1, 3))
+
+
+def query(d: Draws) -> str:
+    """One over unbounded windows, in which a key is grouped, joined or made distinct."""
+    keys = d.pick(("k", "k, j", "j"))
+    some = _aggregates(d)
+    windows = d.pick(("", " [RANGE UNBOUNDED]", " [SINCE '1970-01-01 00:00:03']"))
+    pairs = d.pick(("s.k = t.k", "s.k = t.k AND s.j = t.j", "s.k = t.k AND s.x < t.x"))
+    out = d.pick(("Istream", "Rstream", ""))
+    other = d.pick(("", " [RANGE UNBOUNDED]", " [RANGE 5 SECONDS]"))
+    joined = f"s{windows}, t{other} WHERE {pairs}"
+    return d.pick(
+        (
+            f"SELECT {keys}, {some} FROM s{windows} GROUP BY {keys}",
+            f"SELECT {keys}, {some} FROM s{windows} WHERE x > 0 GROUP BY {keys}",
+            f"SELECT {keys}, COUNT(*) FROM s GROUP BY {keys} HAVING COUNT(DISTINCT f) > 1",
+            f"SELECT {out}(s.k, s.x, t.x) FROM {joined}",
+            f"SELECT s.k, {_aggregates(d, 's.')} FROM {joined} GROUP BY s.k",
+            f"SELECT t.k, {_aggregates(d, 't.')} FROM {joined} GROUP BY t.k",
+            f"SELECT {out}(DISTINCT {keys}) FROM s{windows}",
+            f"SELECT {out}(DISTINCT s.k, t.x) FROM {joined}",
+            f"SELECT a.k, {some} FROM (SELECT DISTINCT k, x, c, f FROM s) AS a GROUP BY a.k",
+            f"SELECT a.k, {some} FROM (SELECT k, x, c, f FROM s UNION ALL "
+            "SELECT k, x, c, f FROM t) AS a GROUP BY a.k",
+            "SELECT s.k, t.x, u.x FROM s, t, u WHERE s.k = t.k AND t.k = u.k",
+            "SELECT s.k, t.x, u.x FROM s, t, u WHERE s.k = t.k AND t.j = u.j",
+            "SELECT a.n, t.k, t.x FROM (SELECT k AS n, j FROM s) AS a, t WHERE a.n = t.k",
+            f"SELECT s.k, COUNT(*) FROM s LEFT JOIN t ON {pairs} GROUP BY s.k",
+            f"SELECT k, COUNT(*) FROM s WHERE EXISTS (SELECT 1 FROM t WHERE {pairs}) GROUP BY k",
+        )
+    )
+
+
+def promise(d: Draws, stream: str, now: int) -> Statement:
+    """What one of the streams says at that instant."""
+    k = d.pick(("k = 0", "k = 1", "k IN (0, 1)", "k IS NULL", "k = 2", "c = 'a'"))
+    terms = [k] + ([d.pick(("j = 0", "j IN (1, 2)"))] if d.chance(30) else [])
+    upto = f" UPTO {sql_instant(now + d.number(-2, 6) * SECOND)}" if d.chance(20) else ""
+    return Statement(f"PUNCTUATE {stream} WHERE {' AND '.join(terms)}{upto}")
+
+
+@st.composite
+def promised_stories(draw: Any, most_rows: int = 40) -> Story:
+    """A query over streams that promise something at times."""
+    d = Draws(draw)
+    declared = streams(d.pick((0, 0, 4)))
+    came = given(d, declared, most_rows)
+    events: list[Event] = []
+    now = 0
+    for event in came.events:
+        now = event.at if isinstance(event, Arrival) else now
+        if d.chance(15) and not isinstance(event, Beat):
+            events.append(promise(d, d.pick(("s", "t", "s", "u")), now))
+        events.append(event)
+    return story_of(declared, query(d), came, events)

@@ -1,0 +1,27 @@
+"""Queries push what the oracle says, whatever streams promise and whether they hold to it: every
+strategy and cut, and through crashes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from tests.effort import examples
+from tests.generate.promised import promised_stories
+from tests.stories.model import Story
+from tests.stories.play import some_ways
+from tests.test_equivalence import SEEDS
+from tests.test_equivalence import check as check_ways
+from tests.test_recovery_equivalence import check as check_crashes
+from tests.test_recovery_equivalence import one_way
+
+
+@settings(max_examples=examples(300))
+@given(promised_stories(), SEEDS)
+def test_promises_change_no_answer(story: Story, seed: int) -> None:
+    check_ways(story, some_ways(seed))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(promised_stories(), SEEDS)
+def test_promises_survive_crashes(story: Story, seed: int) -> None:
+    check_crashes(story, one_way(seed), seed)
