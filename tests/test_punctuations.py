@@ -14,6 +14,7 @@ from dsms.errors import DsmsError
 from dsms.frames import Frame
 from dsms.intake.convert import to_batch
 from dsms.intake.promises import MANY, Promises
+from dsms.operators.group import GroupByOp
 from dsms.operators.group_closed import Closed
 from dsms.operators.join import JoinOp
 from dsms.plan.rejoin import Unfit
@@ -163,6 +164,35 @@ def test_a_query_that_gets_no_more_rows_lets_go_of_all():
     before, told = state(engine), answer(engine)
     engine.execute("PUNCTUATE s WHERE k = 2")
     assert state(engine) < 0.6 * before
+    assert answer(engine) == told
+
+
+@pytest.mark.parametrize(
+    "hours", ["DATE_TRUNC('hour', t) AS h FROM s", "h FROM x", "t AS h FROM s"]
+)
+def test_groups_by_time_go_up_to_an_instant(hours: str):
+    below = "(SELECT k, v, DATE_TRUNC('hour', t) AS h FROM s WHERE v >= 0) AS x"
+    sql = f"CREATE QUERY q AS SELECT COUNT(DISTINCT v) AS n, k, {hours} GROUP BY k, h"
+    engine = declared(sql.replace("FROM x", f"FROM {below}"))
+    for hour in range(4):
+        for k in (1, 2):
+            many = {"k": [k] * 500, "v": list(range(500)), "t": [hour * 3600 * S] * 500}
+            engine.ingest("s", many)
+    engine.heartbeat("s", 3 * 3600 * S)
+    (group,) = (
+        stage.operator
+        for stage in engine.runtime.queries["q"].pipeline.stages
+        if isinstance(stage.operator, GroupByOp)
+    )
+
+    def kept() -> int:
+        return sum(len(a.values.words) for a in group.aggregates)
+
+    told = answer(engine)
+    engine.execute("PUNCTUATE s WHERE k = 1 UPTO '1970-01-01 03:30:00'")
+    assert kept() == (4000 - 2000 if "t AS h" in hours else 4000 - 1500)
+    engine.execute("PUNCTUATE s WHERE k = 1 UPTO '1970-01-01 03:59:59.999999'")
+    assert kept() == 2000
     assert answer(engine) == told
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
 from dsms.state.columns import Column, column_store
 from dsms.state.intern import Intern
 from dsms.state.vec import Vec
@@ -151,6 +151,7 @@ class Promises:
         which no row comes anyhow."""
         if upto <= completed:
             return
+        upto = FOREVER if upto >= MAX_INSTANT else upto
         self.after = max(self.after, after)
         some = self.sets.setdefault(columns, PromiseSet(columns))
         some.forget(completed)

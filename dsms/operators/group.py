@@ -266,13 +266,21 @@ class GroupByOp(InPieces):
                 out.append(self.reported.held(i))
         return out
 
-    def let_go(self, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
+    def let_go(
+        self,
+        columns: Sequence[int],
+        values: Sequence[pa.Array],
+        before: tuple[int, pa.Array] | None = None,
+    ) -> None:
         """No row comes any more to the groups whose keys `columns` have one of the combinations of
-        `values`: of them only their answers stay."""
+        `values`: of them only their answers stay.
+
+        before  to those alone in which another key, at that place, is less than this value of the
+                combination"""
         if not isinstance(self.feed, GrowFeed):
             return
         sheds = [a for a in self.aggregates if isinstance(a, Sheds)]
-        codes = self.groups.matching(columns, values) if sheds else np.empty(0, np.int64)
+        codes = self.groups.matching(columns, values, before) if sheds else np.empty(0, np.int64)
         shut = self.closed.close(codes, self.feed.groups.count)
         if shut is None:
             return

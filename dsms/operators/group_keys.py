@@ -7,12 +7,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
-from dsms.operators.letting_go import equal_to
+from dsms.operators.letting_go import places_among
 from dsms.operators.pieces import Look, go_on
 from dsms.sql.types import Kind, Type
-from dsms.state.columns import Column, arrow_values, column_store, numpy_valid, numpy_values
+from dsms.state.columns import (
+    Column,
+    arrow_values,
+    column_store,
+    numpy_true,
+    numpy_valid,
+    numpy_values,
+)
 from dsms.state.intern import Intern
 from dsms.state.vec import Vec
 
@@ -149,17 +157,27 @@ class GroupKeys:
         rows = self.place.view[codes]
         return [store.gather(rows) for store in self.values]
 
-    def matching(self, columns: Sequence[int], values: Sequence[pa.Array]) -> np.ndarray:
-        """Codes of the groups whose keys `columns` have one of the combinations of `values`."""
+    def matching(
+        self,
+        columns: Sequence[int],
+        values: Sequence[pa.Array],
+        before: tuple[int, pa.Array] | None = None,
+    ) -> np.ndarray:
+        """Codes of the groups whose keys `columns` have one of the combinations of `values`, each
+        of which is there once; and in which the key `before` is less than its value there."""
         if self.intern is None:
             return np.empty(0, np.int64)
-        if sorted(columns) == list(range(len(self.types))):
+        if before is None and sorted(columns) == list(range(len(self.types))):
             in_order = [values[columns.index(k)] for k in range(len(columns))]
             codes = self.intern.lookup(in_order, len(values[0]))
-            return np.unique(codes[codes >= 0])
+            return codes[codes >= 0]
         codes = np.flatnonzero(self.place.view >= 0)
         keys = self.gather(codes)
-        return codes[equal_to([keys[c] for c in columns], values)]
+        at = places_among([keys[c] for c in columns], values)
+        if before is not None:
+            mine, theirs = keys[before[0]], before[1].take(pa.array(np.maximum(at, 0)))
+            at[~numpy_true(pc.less(mine, theirs))] = -1
+        return codes[at >= 0]
 
     def wants_purge(self, alive: int) -> bool:
         """Worth forgetting dead groups, when `alive` groups have rows."""

@@ -26,9 +26,16 @@ class LetsGo(Protocol):
 
 def equal_to(cols: Sequence[pa.Array], values: Sequence[pa.Array]) -> np.ndarray:
     """Which rows of `cols` are one of the rows of `values`, bool[n]; NULLs are equal."""
-    if not len(cols[0]) or not len(values[0]):
-        return np.zeros(len(cols[0]), np.bool_)
-    known = Intern(len(cols))
-    known.codes(values, len(values[0]))
-    found: np.ndarray = known.lookup(cols, len(cols[0])) >= 0
+    found: np.ndarray = places_among(cols, values) >= 0
     return found
+
+
+def places_among(cols: Sequence[pa.Array], values: Sequence[pa.Array]) -> np.ndarray:
+    """Which of the rows of `values`, all different, each row of `cols` is; -1: none of them."""
+    if not len(cols[0]) or not len(values[0]):
+        return np.full(len(cols[0]), -1, np.int64)
+    known = Intern(len(cols))
+    place = np.empty(len(values[0]), np.int64)
+    place[known.codes(values, len(place))] = np.arange(len(place))
+    codes = known.lookup(cols, len(cols[0]))
+    return np.where(codes >= 0, place[codes], -1)

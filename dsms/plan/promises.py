@@ -14,7 +14,8 @@ import numpy as np
 
 from dsms.plan.physical import Pattern, Phys
 from dsms.sql import logical as lp
-from dsms.sql.expr import Col, Expr
+from dsms.sql.expr import Call, Col, Expr, Lit
+from dsms.sql.types import Kind
 from dsms.sql.window import Landmark, Unbounded
 
 Path = tuple[int, ...]
@@ -30,13 +31,16 @@ class Reached:
 
     path   of the node;  child: from which of its inputs
     known  where the values stand on that input
-    some   of which combinations of values it is true, bool[n]"""
+    some   of which combinations of values it is true, bool[n]
+    times  positions on that input of what rises with the timestamp of the stream's rows, as
+           expressions over its columns"""
 
     path: Path
     node: lp.Node
     child: int
     known: Known
     some: np.ndarray
+    times: Mapping[int, Expr]
 
 
 def reached(
@@ -48,15 +52,47 @@ def reached(
     some, chain = np.ones(n, np.bool_), [phys]
     for k in leaf:
         chain.append(chain[-1].children[k])
+    times = _timestamp(chain[-1].node)
     for depth in range(len(leaf) - 1, -1, -1):
         below, here, k = chain[depth + 1], chain[depth], leaf[depth]
         if below.pattern is not Pattern.MON or not some.any() or not all(known):
             return
-        yield Reached(leaf[:depth], here.node, k, known, some)
-        known = _above(here.node, k, known)
+        yield Reached(leaf[:depth], here.node, k, known, some, times)
+        known, times = _above(here.node, k, known), _times_above(here.node, times)
         for j, other in enumerate(here.children):
             if j != k:  # rows of the other inputs make some of these, too
                 some = some & _covered(other, _beside(here.node, k, j, known), n, covers)
+
+
+def _timestamp(node: lp.Node) -> dict[int, Expr]:
+    assert isinstance(node, lp.StreamScan)
+    at = node.stream.timestamp
+    if at is None or node.schema[at].type.kind is not Kind.TIMESTAMP:
+        return {}
+    return {at: Col(at, node.schema[at].type, node.schema[at].name)}
+
+
+def _times_above(node: lp.Node, times: Mapping[int, Expr]) -> dict[int, Expr]:
+    match node:
+        case lp.Window() | lp.Select() | lp.Answer() | lp.Distinct():
+            return dict(times)
+        case lp.Project(exprs=exprs):
+            return {k: found for k, e in enumerate(exprs) if (found := rising(e, times))}
+        case _:
+            return {}
+
+
+def rising(expr: Expr, times: Mapping[int, Expr]) -> Expr | None:
+    """The expression over a stream's columns that an expression over an edge is, if its value is
+    never less for a row with a later timestamp."""
+    match expr:
+        case Col(index) if index in times:
+            return times[index]
+        case Call("date_trunc", (Lit() as unit, inside), type_, ()):
+            found = rising(inside, times)
+            return None if found is None else Call("date_trunc", (unit, found), type_)
+        case _:
+            return None
 
 
 def _above(node: lp.Node, child: int, known: Known) -> Known:

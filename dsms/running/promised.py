@@ -11,16 +11,19 @@ import pyarrow as pa
 
 from dsms.intake.promises import Promised
 from dsms.intake.stream import StreamInput
+from dsms.operators.base import Operator
+from dsms.operators.expressions import ErrorCounter, compile_expr
+from dsms.operators.group import GroupByOp
 from dsms.operators.join import JoinOp
 from dsms.operators.letting_go import LetsGo
 from dsms.plan.physical import Phys
-from dsms.plan.promises import Reached, across, reached
+from dsms.plan.promises import Covers, Reached, across, reached, rising
 from dsms.running.dispatch import Dispatch
 from dsms.running.part import Part
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.sql import logical as lp
-from dsms.sql.expr import Col
+from dsms.sql.expr import Col, columns
 from dsms.sql.types import ALWAYS, FOREVER
 
 Unit = RunningQuery | Part
@@ -100,27 +103,55 @@ def _leaves(phys: Phys, stream: str, at: Path) -> Iterator[Path]:
 
 def _go_by(unit: Unit, leaf: Path, promised: Promised, inputs: Inputs) -> None:
     """What one leaf's stream has promised reaches the operators above it."""
-    good = np.flatnonzero(promised.upto == FOREVER)
-    values = tuple(v.take(pa.array(good)) for v in promised.values)
-    if not len(good):
-        return
+    stages = {stage.path: stage.operator for stage in unit.pipeline.stages}
+    for good in (True, False):
+        index = np.flatnonzero((promised.upto == FOREVER) == good)
+        values = tuple(v.take(pa.array(index)) for v in promised.values)
+        covers = _covers(unit, values, inputs)
+        for at in reached(unit.phys, leaf, promised.columns, len(index), covers):
+            operator, places = stages.get(at.path), _places(at)
+            if operator is None or places is None:
+                continue
+            some = np.flatnonzero(at.some)
+            theirs = tuple(v.take(pa.array(some)) for v in values)
+            if not good:
+                _until(operator, at, places, theirs, promised.upto[index[some]])
+            elif isinstance(operator, JoinOp):
+                operator.let_go(1 - at.child, places, theirs)
+            elif isinstance(operator, LetsGo):
+                operator.let_go(places, theirs)
+
+
+def _covers(unit: Unit, values: tuple[pa.Array, ...], inputs: Inputs) -> Covers:
+    """Of which of these combinations other streams have promised the same for good."""
 
     def covers(stream: str, known: Mapping[int, int]) -> np.ndarray:
         promises = inputs[stream].promises
         if promises is None:
-            return np.zeros(len(good), np.bool_)
+            return np.zeros(len(values[0]), np.bool_)
         there = {place: values[column] for place, column in known.items()}
-        return promises.covers(there, len(good), unit.clock)
+        return promises.covers(there, len(values[0]), unit.clock)
 
-    stages = {stage.path: stage.operator for stage in unit.pipeline.stages}
-    for at in reached(unit.phys, leaf, promised.columns, len(good), covers):
-        operator, places = stages.get(at.path), _places(at)
-        if places is not None:
-            some = tuple(v.take(pa.array(np.flatnonzero(at.some))) for v in values)
-            if isinstance(operator, JoinOp):
-                operator.let_go(1 - at.child, places, some)
-            elif isinstance(operator, LetsGo):
-                operator.let_go(places, some)
+    return covers
+
+
+def _until(
+    operator: Operator,
+    at: Reached,
+    places: list[int],
+    values: tuple[pa.Array, ...],
+    upto: np.ndarray,
+) -> None:
+    """Groups by time, of instants up to which nothing comes, can't change any more."""
+    if not isinstance(operator, GroupByOp) or not isinstance(at.node, lp.GroupBy):
+        return
+    for key, expr in enumerate(at.node.keys):
+        if (found := rising(expr, at.times)) is not None:
+            (column,) = columns(found)
+            cols = [pa.nulls(len(upto))] * column + [pa.array(upto + 1)]
+            first = compile_expr(found)(cols, len(upto), ErrorCounter())
+            operator.let_go(places, values, (key, first))
+            return
 
 
 def _places(at: Reached) -> list[int] | None:

@@ -51,18 +51,25 @@ def query(d: Draws) -> str:
     windows = d.pick(("", " [RANGE UNBOUNDED]", " [SINCE '1970-01-01 00:00:03']"))
     pairs = d.pick(("s.k = t.k", "s.k = t.k AND s.j = t.j", "s.k = t.k AND s.x < t.x"))
     out = d.pick(("Istream", "Rstream", ""))
+
+    def told(items: str) -> str:
+        return f"{out}({items})" if out else items
+
     other = d.pick(("", " [RANGE UNBOUNDED]", " [RANGE 5 SECONDS]"))
     joined = f"s{windows}, t{other} WHERE {pairs}"
     return d.pick(
         (
             f"SELECT {keys}, {some} FROM s{windows} GROUP BY {keys}",
             f"SELECT {keys}, {some} FROM s{windows} WHERE x > 0 GROUP BY {keys}",
+            f"SELECT k, ts, {some} FROM s{windows} GROUP BY k, ts",
+            f"SELECT k, w, {some} FROM (SELECT k, x, c, f, DATE_TRUNC('second', ts) AS w FROM s) "
+            "AS a WHERE k < 9 GROUP BY w, k",
             f"SELECT {keys}, COUNT(*) FROM s GROUP BY {keys} HAVING COUNT(DISTINCT f) > 1",
-            f"SELECT {out}(s.k, s.x, t.x) FROM {joined}",
+            f"SELECT {told('s.k, s.x, t.x')} FROM {joined}",
             f"SELECT s.k, {_aggregates(d, 's.')} FROM {joined} GROUP BY s.k",
             f"SELECT t.k, {_aggregates(d, 't.')} FROM {joined} GROUP BY t.k",
-            f"SELECT {out}(DISTINCT {keys}) FROM s{windows}",
-            f"SELECT {out}(DISTINCT s.k, t.x) FROM {joined}",
+            f"SELECT {told(f'DISTINCT {keys}')} FROM s{windows}",
+            f"SELECT {told('DISTINCT s.k, t.x')} FROM {joined}",
             f"SELECT a.k, {some} FROM (SELECT DISTINCT k, x, c, f FROM s) AS a GROUP BY a.k",
             f"SELECT a.k, {some} FROM (SELECT k, x, c, f FROM s UNION ALL "
             "SELECT k, x, c, f FROM t) AS a GROUP BY a.k",
@@ -79,7 +86,7 @@ def promise(d: Draws, stream: str, now: int) -> Statement:
     """What one of the streams says at that instant."""
     k = d.pick(("k = 0", "k = 1", "k IN (0, 1)", "k IS NULL", "k = 2", "c = 'a'"))
     terms = [k] + ([d.pick(("j = 0", "j IN (1, 2)"))] if d.chance(30) else [])
-    upto = f" UPTO {sql_instant(now + d.number(-2, 6) * SECOND)}" if d.chance(20) else ""
+    upto = f" UPTO {sql_instant(now + d.number(-2, 6) * SECOND)}" if d.chance(35) else ""
     return Statement(f"PUNCTUATE {stream} WHERE {' AND '.join(terms)}{upto}")
 
 

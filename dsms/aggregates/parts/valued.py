@@ -126,6 +126,7 @@ class Valued:
         there = self._there
         open_ = ~closed[there[:, 0]]
         if not open_.all():
+            self.chains = Chains()  # with room for what stays
             self.take(there[open_])
 
     @property
