@@ -316,6 +316,17 @@ def test_a_stream_that_queries_feed_from_then_on():
         engine.execute("PUNCTUATE u WHERE k = 2")
 
 
+def test_set_clock_takes_promises_back():
+    engine = filled("CREATE QUERY q AS SELECT k, MEDIAN(v) AS m FROM s GROUP BY k", "s")
+    engine.execute("PUNCTUATE s WHERE k = 1; PUNCTUATE u WHERE k = 1")
+    engine.heartbeat("s", 3600 * S)
+    engine.execute("ALTER STREAM s SET CLOCK TO '1970-01-01 00:10:00'")
+    sent = {"k": [1, 1], "v": [5, 5], "t": [600 * S, 601 * S]}
+    assert (engine.ingest("s", sent).accepted, engine.ingest("u", sent).late) == (2, 2)
+    engine.heartbeat("s", 700 * S)
+    assert {row["k"]: row["m"] for row in answer(engine)}[1] == 5
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

@@ -40,6 +40,7 @@ _WORDS = {
     "EQUAL": "=",
     "EVERY_LENGTH": "EVERY",
     "SAMPLE_SHARE": "SAMPLE",
+    "UPTO": "UPTO with an instant",
     "OUT_OF_100": "PERCENT",
     "PLUS": "+",
     "MINUS": "-",

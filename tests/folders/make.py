@@ -5,10 +5,10 @@ must come of them.
 
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
-queries over queries, of `story_changes` (`changes`), about definitions that change, or of
-`story_lists` (`lists`), about lists (with glibc
-the variables fill unused memory with zeros, which pack better).  It is made once, when the layout
-of state has changed, and never again: every later version opens it.
+queries over queries, of `story_changes` (`changes`), about definitions that change, of
+`story_lists` (`lists`), about lists, or of `story_promises` (`promises`), about punctuations (with
+glibc the variables fill unused memory with zeros, which pack better).  It is made once, when the
+layout of state has changed, and never again: every later version opens it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsms import Engine
-from tests.folders import story, story_answers, story_changes, story_lists, story_users
+from tests.folders import (
+    story,
+    story_answers,
+    story_changes,
+    story_lists,
+    story_promises,
+    story_users,
+)
 from tests.folders.play import answers, play, results
 from tests.folders.story import Step
 
@@ -96,6 +103,7 @@ if __name__ == "__main__":
             "answers": story_answers,
             "changes": story_changes,
             "lists": story_lists,
+            "promises": story_promises,
         }
         chosen = stories[sys.argv[2]]
     make(sys.argv[1], chosen)
