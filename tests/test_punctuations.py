@@ -168,7 +168,13 @@ def test_a_query_that_gets_no_more_rows_lets_go_of_all():
 
 
 @pytest.mark.parametrize(
-    "hours", ["DATE_TRUNC('hour', t) AS h FROM s", "h FROM x", "t AS h FROM s"]
+    "hours",
+    [
+        "DATE_BIN(INTERVAL '60' MINUTE, t) AS h FROM s",
+        "DATE_TRUNC('hour', t) AS h FROM s",
+        "h FROM x",
+        "t AS h FROM s",
+    ],
 )
 def test_groups_by_time_go_up_to_an_instant(hours: str):
     below = "(SELECT k, v, DATE_TRUNC('hour', t) AS h FROM s WHERE v >= 0) AS x"

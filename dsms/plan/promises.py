@@ -88,9 +88,9 @@ def rising(expr: Expr, times: Mapping[int, Expr]) -> Expr | None:
     match expr:
         case Col(index) if index in times:
             return times[index]
-        case Call("date_trunc", (Lit() as unit, inside), type_, ()):
+        case Call("date_trunc" | "date_bin" as fn, (Lit() as unit, inside), type_, ()):
             found = rising(inside, times)
-            return None if found is None else Call("date_trunc", (unit, found), type_)
+            return None if found is None else Call(fn, (unit, found), type_)
         case _:
             return None
 

@@ -35,7 +35,7 @@ AGGREGATES = (
 
 
 def streams(slack: int) -> World:
-    """Three of the same columns."""
+    """Three of the same columns; of the last one few queries ask."""
     columns = (("k", INT), ("j", INT), ("x", INT), ("c", STRING), ("f", FLOAT))
     return World(tuple(Source(name, columns, slack=slack) for name in ("s", "t", "u")))
 
@@ -100,7 +100,7 @@ def promised_stories(draw: Any, most_rows: int = 40) -> Story:
     now = 0
     for event in came.events:
         now = event.at if isinstance(event, Arrival) else now
-        if d.chance(15) and not isinstance(event, Beat):
-            events.append(promise(d, d.pick(("s", "t", "s", "u")), now))
+        if d.chance(25) and not isinstance(event, Beat):
+            events.append(promise(d, d.pick(("s", "t", "s", "t", "u")), now))
         events.append(event)
     return story_of(declared, query(d), came, events)
