@@ -378,6 +378,20 @@ def test_a_heartbeat_by_key():
 # ---------------------------------------------------------------- inside
 
 
+def test_a_bug_stops_one_query_alone(monkeypatch: pytest.MonkeyPatch):
+    engine = filled("CREATE QUERY q AS SELECT k, MEDIAN(v) AS m FROM s GROUP BY k", "s")
+    engine.execute("CREATE QUERY r AS SELECT DISTINCT k FROM s")
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("what never is")
+
+    monkeypatch.setattr(GroupByOp, "let_go", broken)
+    engine.execute("PUNCTUATE s WHERE k = 1")
+    assert engine.ingest("s", {"k": [2], "t": [ROWS * 2000]}).accepted == 1
+    found = engine.execute("SHOW QUERIES")[0].data.to_pylist()
+    assert {row["query"]: row["status"][:5] for row in found} == {"q": "stopp", "r": "runni"}
+
+
 def test_joins_that_let_go_of_rows_stay_as_they_are():
     engine = filled(BY_BOTH, "s", "u")
     query = engine.runtime.queries["q"]

@@ -19,6 +19,7 @@ from dsms.operators.letting_go import LetsGo
 from dsms.plan.physical import Phys
 from dsms.plan.promises import Covers, Reached, across, reached, rising
 from dsms.running.dispatch import Dispatch
+from dsms.running.faults import explained
 from dsms.running.part import Part
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
@@ -71,8 +72,13 @@ def _followed(dispatch: Dispatch, stream: str, left: list[str] | None, inputs: I
     rest = []
     for name in left:
         unit = dispatch.parts.get(name) or dispatch.told(name)
-        if isinstance(unit, Part | RunningQuery) and not _follow(unit, stream, inputs):
-            rest.append(name)
+        if not isinstance(unit, Part | RunningQuery):
+            continue
+        try:
+            if not _follow(unit, stream, inputs):
+                rest.append(name)
+        except Exception as fault:  # a bug of ours stops that query alone
+            unit.fail(explained(name, fault, f"by what {stream} has promised"))
     return rest
 
 
