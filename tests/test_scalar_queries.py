@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import QueryError
+from dsms.operators.join_kernels import chain, join_signed
 from tests.effort import examples
 
 STREAMS = (
@@ -149,3 +151,21 @@ def test_what_can_not_be_is_refused(query: str, code: str, said: str) -> None:
         engine.execute(query)
     assert caught.value.code == code
     assert said in str(caught.value)
+
+
+def test_rows_that_have_left_are_gone_through_once() -> None:
+    """Of a value that changes with each row one is alive, and a batch brings thousands."""
+    gone, there = 1000, 1
+    head = np.full((2, 2), -1, np.int64)
+    node = np.zeros((gone + there, 2), np.int64)  # all of one key
+    ok, alive = np.ones(gone + there, np.bool_), np.ones(gone + there, np.bool_)
+    exp = np.full(gone + there, 10**6)
+    chain(head, 1, node, ok, np.arange(gone + there))
+    alive[1:500], exp[500:] = False, 5  # taken back, expired; the oldest is alive
+    one = np.zeros((1, 2), np.int64)
+    a = (np.array([7]), np.ones(1, np.int8), np.zeros(1, np.int64), one, ok[:1], exp[:1], alive[:1])
+    no = np.empty(0, np.int64)
+    b = (no, np.empty(0, np.int8), no, node, ok, exp, alive)
+    found = join_signed(head, np.zeros(6, np.int64), 100, 100, *a, *b)
+    assert [x.tolist() for x in found] == [[0], [0], [7], [1]]
+    assert head[:, 1].max() == 0  # nothing is before it any more

@@ -195,7 +195,11 @@ def join_signed(
     both sides.
 
     `at` = (next row of a, of b, -, -, -, overflow).  A deleted row takes back its results with
-    partners still alive.  Answers also the instant and the sign of each result."""
+    partners still alive.  Answers also the instant and the sign of each result.
+
+    Rows that have left are unlinked when a chain is first gone through: where one row at a time is
+    alive, as of a value that changes with each row, a batch would else go through all that it
+    brings, for each of its rows."""
     i, j = at[0], at[1]
     cap = min(2 * (len(a_at) - i + len(b_at) - j), enough) + 64
     out_a, out_b, out_ts, out_sign = (
@@ -215,21 +219,40 @@ def join_signed(
             i += 1
             if row < 0:
                 continue
-            key, ok = a_node[row, 0], a_ok[row]
-            s = head[bucket_of(key, mask), 1] if ok else np.int64(-1)
+            key, ok, other = a_node[row, 0], a_ok[row], 1
         else:
             now, sign, row = b_at[j], b_sign[j], b_slot[j]
             j += 1
             if row < 0:
                 continue
-            key, ok = b_node[row, 0], b_ok[row]
-            s = head[bucket_of(key, mask), 0] if ok else np.int64(-1)
+            key, ok, other = b_node[row, 0], b_ok[row], 0
+        place = bucket_of(key, mask)
+        s = head[place, other] if ok else np.int64(-1)
+        before = np.int64(-1)
         start = found
         while s >= 0 and found - start <= most:
             if left:
-                match, after = b_alive[s] and b_exp[s] > now and b_node[s, 0] == key, b_node[s, 1]
+                gone, match, after = (
+                    not b_alive[s] or b_exp[s] <= now,
+                    b_node[s, 0] == key,
+                    b_node[s, 1],
+                )
             else:
-                match, after = a_alive[s] and a_exp[s] > now and a_node[s, 0] == key, a_node[s, 1]
+                gone, match, after = (
+                    not a_alive[s] or a_exp[s] <= now,
+                    a_node[s, 0] == key,
+                    a_node[s, 1],
+                )
+            if gone:  # for good: nobody comes past it again
+                if before < 0:
+                    head[place, other] = after
+                elif left:
+                    b_node[before, 1] = after
+                else:
+                    a_node[before, 1] = after
+                s = after
+                continue
+            before = s
             if match:
                 if found == len(out_a):
                     out_a, out_b, out_ts, out_sign = (
@@ -254,12 +277,11 @@ def join_signed(
             else:
                 b_alive[row] = False
         elif ok:
-            bucket = bucket_of(key, mask)
             if left:
-                a_node[row, 1] = head[bucket, 0]
-                head[bucket, 0] = row
+                a_node[row, 1] = head[place, 0]
+                head[place, 0] = row
             else:
-                b_node[row, 1] = head[bucket, 1]
-                head[bucket, 1] = row
+                b_node[row, 1] = head[place, 1]
+                head[place, 1] = row
     at[0], at[1] = i, j
     return out_a[:found], out_b[:found], out_ts[:found], out_sign[:found]
