@@ -99,6 +99,8 @@ CONSTANTS = {
         "Nowhere",
     ),
     "regex": ("a", "^a+$", "(b|é)", "x*", "("),
+    "written": ("%Y-%m-%d", "%A %j %I%p|%G-%V", "%%", "", "%F %T.%f %z", "%Q"),
+    "read": ("%Y-%m-%d %H:%M", "%y", "%b %Y", "%j%Y", "%H"),
     "text": ("", "-", "<\\1>", "zz"),
 }
 TYPES = (

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
+from dsms.sql.functions.formats import read_problem, written_problem
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
 from dsms.sql.suggest import nearest
@@ -84,6 +85,8 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "length_unit": _one_of("unit", LENGTH_UNITS),
     "epoch_unit": _one_of("unit", EPOCH_UNITS),
     "regex": _regex,
+    "written": written_problem,
+    "read": read_problem,
     "text": lambda text: None,
 }
 

@@ -108,6 +108,27 @@ TIMES = (
         constants={1: "epoch_unit"},
     ),
     Function(
+        "strftime",
+        "strftime(t, pattern): t in UTC, written by the constant pattern: %Y %m %d %H %M %S with "
+        "as many digits as they have, %f microseconds (6), %y year of the century, %j day of the "
+        "year (3), %I hour 01 to 12 and %p AM or PM, %b %B months and %a %A days by their English "
+        "names (short, long), %u day of the week 1 (Monday) to 7, %w 0 (Sunday) to 6, %G %V ISO "
+        "8601 year and week, %z +0000, %F %Y-%m-%d, %T %H:%M:%S, %R %H:%M, %% a %.",
+        texts("TIMESTAMP, STRING -> STRING"),
+        constants={1: "written"},
+    ),
+    Function(
+        "strptime",
+        "strptime(text, pattern): the instant that all of the text is by the pattern of strftime "
+        "(without %u %w %G %V). Numbers may have fewer digits, but for %Y; %f is a fraction, .5 "
+        "is half a second; %y is 1969 to 2068; names in any case; days of the week say nothing; "
+        "%z is Z or +HH[[:]MM], UTC unless said. It has a year; what else it does not have is the "
+        "first: 1 January, 00:00:00. Other text, and what no calendar has, is an error of that "
+        "row.",
+        texts("STRING, STRING -> TIMESTAMP"),
+        constants={1: "read"},
+    ),
+    Function(
         "make_interval",
         "make_interval(n, unit): n times microsecond, ... , day, week.",
         texts("INT, STRING -> INTERVAL"),
