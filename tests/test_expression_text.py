@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsms.sql.expr import Col, Lit
-from dsms.sql.functions import call
+from dsms.sql.functions import FunctionError, call
+from dsms.sql.functions.groups import groups_of
 from dsms.sql.types import BOOL, BYTES, INT, STRING, Type
+from tests.effort import examples
+from tests.oracle.scalar import evaluate
 from tests.scalars import apply, every_way, lit
 
 FAIL = object()
@@ -139,3 +148,93 @@ def test_like_against_nothing() -> None:
     expr = call("like", [Col(0, STRING), Lit(None, STRING)])
     assert every_way(expr, [STRING], [("a",), (None,)]) == ([None, None], 0)
     assert expr.type == BOOL
+
+
+EXTRACTED = [
+    # regex, group, text, the first, all
+    ("[0-9]+", 0, "a12b3", "12", ["12", "3"]),
+    ("([a-z])([0-9]+)", 2, "a12b3", "12", ["12", "3"]),
+    ("(?P<k>[a-z]+)=(?P<v>[^;]*)", 1, "a=1;bc=;d", "a", ["a", "bc"]),
+    ("(?i)B|C", 0, "abC", "b", ["b", "C"]),
+    ("a|(b)", 1, "ab", "", ["", "b"]),
+    ("x*", 0, "axxb", "", ["", "xx", ""]),
+    ("^a", 0, "aa", "a", ["a"]),
+    ("é(.)", 1, "é😀é", "😀", ["😀"]),
+    (r"[(](\d)[])]", 1, "(1)(2]", "1", ["1", "2"]),
+    (r"[[:alpha:](]+(\()", 1, "a((", "(", ["("]),
+    (r"\(([^()]*)\)", 1, "f(x)(y)", "x", ["x", "y"]),
+    (r"\Q(a\E(b)", 1, "(ab", "b", ["b"]),
+    (r"(b)\Q(a\E", 1, "b(a", "b", ["b"]),
+    ("(?:a(?P<n>b))+", 1, "abab", "b", ["b"]),
+    ("(?s)a(.)b", 1, 'a"b', '"', ['"']),
+    ("z", 0, "a", None, []),
+    ("", 0, "", "", [""]),
+]
+
+
+@pytest.mark.parametrize(("regex", "group", "text", "first", "every"), EXTRACTED)
+def test_what_regular_expressions_extract(
+    regex: str, group: int, text: str, first: str | None, every: list[str]
+) -> None:
+    s, more = Col(0, STRING), [lit(group)] if group else []
+    rows = [(text,), (None,), (text,)]
+    one = every_way(call("regexp_extract", [s, lit(regex), *more]), [STRING], rows)
+    assert one == ([first, None, first], 0)
+    expr = call("regexp_extract_all", [s, lit(regex), *more])
+    found, errors = every_way(expr, [STRING], rows)
+    assert errors == 0 and found[1] is None
+    assert [json.loads(str(found[k])) for k in (0, 2)] == [every, every]
+
+
+REGEXES = st.sampled_from(
+    ["a", "b*", "(a|b)+", "(a)|(,)", "[^,]*", "(?:é|a)(b?)", "^(.)|(.)$", "(,)(a?)(b?)", "()"]
+)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(REGEXES, st.lists(st.text('aab,é"\\\n', max_size=7), min_size=1, max_size=6), st.data())
+def test_matches_are_those_of_the_oracle_and_of_duckdb(
+    regex: str, texts: list[str], data: st.DataObject
+) -> None:
+    group = data.draw(st.integers(0, groups_of(regex)))
+    args = [Col(0, STRING), lit(regex), lit(group)]
+    rows = [(text,) for text in texts]
+    connection = duckdb.connect()
+    for name in ("regexp_extract", "regexp_extract_all"):
+        expr = call(name, args)
+        found, _ = every_way(expr, [STRING], rows)
+        assert found == [evaluate(expr, row) for row in rows]
+        for (text,), value in zip(rows, found, strict=True):
+            (other,) = connection.execute(f"SELECT {name}(?, ?, {group})", [text, regex]).fetchone()
+            if name == "regexp_extract":
+                assert (value or "") == other
+            elif not any(re.finditer(regex, "")):  # DuckDB finds empty matches in other places
+                assert json.loads(str(value)) == [part or "" for part in other]
+
+
+def test_a_list_of_matches_is_bounded() -> None:
+    rows = [("a" * 65_536,), ("a" * 65_537,), ("b" * 2_000_000,)]
+    found, errors = every_way(
+        call("regexp_extract_all", [Col(0, STRING), lit("a")]), [STRING], rows
+    )
+    assert (errors, found[1], found[2]) == (1, None, "[]")
+    assert len(json.loads(str(found[0]))) == 65_536
+    quoted = '"' * 3_000_000
+    whole = call("regexp_extract_all", [Col(0, STRING), lit("(?s).+")])
+    assert every_way(whole, [STRING], [(quoted,)]) == ([None], 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([lit("(a)(b)"), lit(3)], r"a group from 0 \(the whole\) to 2 .*3 is none of it"),
+        ([lit("(a)"), lit(-1)], "-1 is none of it"),
+        ([lit("(a)"), Col(1, INT)], "this is no constant"),
+        ([lit("(a")], "no regular expression"),
+        ([Col(0, STRING)], "must be a constant text"),
+    ],
+)
+def test_groups_are_checked(more: list, message: str) -> None:
+    for name in ("regexp_extract", "regexp_extract_all"):
+        with pytest.raises(FunctionError, match=message):
+            call(name, [Col(0, STRING), *more])

@@ -21,12 +21,12 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from dsms.lists.apart import Items, counts, items, well_formed
+from dsms.lists.apart import Items, counts, cut, items, well_formed
 from dsms.lists.texts import joined, made, plain_items, quoted_texts, spelled_items, written
 from dsms.lists.values import EDGE, PHYSICAL, arrow_item, inexact, item_values, without
 
 __all__ = [
-    "MOST", "Items", "arrow_item", "at_edge", "canonical", "counts", "from_edge", "item_of",
+    "MOST", "Items", "arrow_item", "at_edge", "canonical", "counts", "cut", "from_edge", "item_of",
     "item_values", "items", "joined", "made", "plain_items", "quoted_texts", "read",
     "spelled_items", "well_formed", "written",
 ]  # a long list  # fmt: skip

@@ -51,7 +51,7 @@ def items(texts: pa.Array) -> Items:
     starts, data, begin, end = _places(texts)
     quoted = data[begin] == ord('"')
     begin, end = begin + quoted, end - quoted
-    found = _cut(data, begin, end)
+    found = cut(data, begin, end)
     bare_null = pa.array(~quoted & (end - begin == 4) & (data[begin] == ord("n")))
     if pc.any(bare_null, min_count=0).as_py():
         found = pc.if_else(bare_null, pa.nulls(len(found), _TEXT), found)
@@ -112,7 +112,7 @@ def _escaped(slash: np.ndarray) -> np.ndarray:
     return odd
 
 
-def _cut(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> pa.Array:
+def cut(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> pa.Array:
     """The texts from begin to end, which do not overlap and ascend."""
     mark = np.zeros(len(data) + 1, np.int8)
     np.add.at(mark, begin, 1)

@@ -98,7 +98,7 @@ CONSTANTS = {
         "-11",
         "Nowhere",
     ),
-    "regex": ("a", "^a+$", "(b|é)", "x*", "("),
+    "regex": ("a", "^a+$", "(b|é)", "x*", "(", "a()b|,"),
     "written": ("%Y-%m-%d", "%A %j %I%p|%G-%V", "%%", "", "%F %T.%f %z", "%Q"),
     "read": ("%Y-%m-%d %H:%M", "%y", "%b %Y", "%j%Y", "%H"),
     "text": ("", "-", "<\\1>", "zz"),
@@ -198,6 +198,8 @@ def _fitting(d: Random, depth: int) -> str:
 def _argument(d: Random, spec: Function, at: int, type_: Type, depth: int) -> str:
     if at in spec.constants:
         return "'" + d.choice(CONSTANTS[spec.constants[at]]) + "'"
+    if spec.name.startswith("regexp_extract") and at == 2:
+        return d.choice(("0", "1", "7"))
     if d.random() < 0.2:
         return f"CAST({_expr(d, depth - 1)} AS {type_})"
     return d.choice([name for name, t in COLUMNS.items() if t == type_])

@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable
 
 from dsms.sql.expr import Call
+from dsms.sql.types import STRING, list_of
 from tests.oracle.functions import Failed, bounded
+from tests.oracle.lists import packed
 from tests.oracle.values import Value
 
 LONGEST = 1_000_000
@@ -79,6 +81,34 @@ def _unhex(call: Call, s: str) -> bytes:
     return bytes.fromhex(s)
 
 
+def _matches(s: str, regex: str) -> list[re.Match[str]]:
+    """From the left without overlap; an empty one is none right behind another (as in RE2)."""
+    found: list[re.Match[str]] = []
+    at = 0
+    while at <= len(s):
+        one = re.compile(regex).search(s, at)
+        if one is None:
+            break
+        if not one[0] and found and found[-1].end() == one.start():
+            at = one.start() + 1
+            continue
+        found.append(one)
+        at = one.end()
+    return found
+
+
+def _extract(call: Call, s: str, regex: str, group: int = 0) -> str | None:
+    found = _matches(s, regex)
+    return (found[0][group] or "") if found else None
+
+
+def _extract_all(call: Call, s: str, regex: str, group: int = 0) -> str:
+    found = [m[group] or "" for m in _matches(s, regex)]
+    if len(found) > 65536:
+        raise Failed("too many matches")
+    return packed(found, list_of(STRING))
+
+
 def _bytes(x: str | bytes) -> bytes:
     return x.encode() if isinstance(x, str) else x
 
@@ -107,6 +137,8 @@ TEXT: dict[str, Callable[..., Value]] = {
     "reverse": lambda call, s: s[::-1],
     "split_part": _split_part,
     "regexp_matches": lambda call, s, regex: re.search(regex, s) is not None,
+    "regexp_extract": _extract,
+    "regexp_extract_all": _extract_all,
     "regexp_replace": lambda call, s, regex, to: bounded(re.sub(regex, to, s)),
     "hex": lambda call, x: bounded(_bytes(x).hex().upper()),
     "unhex": _unhex,

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms import lists
+from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, ints, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
 from dsms.operators.expressions.growth import MOST, admitted, sizes_of
 from dsms.operators.expressions.made import AT_ONCE
 from dsms.operators.expressions.node import Builder, Built, Node, length
+from dsms.operators.expressions.slices import data_of, offsets_of
 from dsms.operators.expressions.strings import by_distinct
 from dsms.sql.expr import Call
+from dsms.sql.functions.groups import NAME, one_group
 
 ANY, ONE = object(), object()  # % and _
 Test = Callable[[pa.Array], pa.Array]
@@ -106,13 +111,81 @@ def _replaced(errors: ErrorCounter, x: pa.Array, regex: str, to: str) -> pa.Arra
     kept = size * (1 + to.count("\\"))
     most = kept + (size + 1) * len(to.encode())
     if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
-        of_nothing = pc.match_substring_regex(pa.scalar(""), regex).as_py()
-        found = None if of_nothing else pc.count_substring_regex(x, regex)
+        found = _matches_of(x, regex)
         if found is not None:
-            most = kept + ints(pc.fill_null(found.cast(pa.int64()), 0)) * len(to.encode())
+            most = kept + found * len(to.encode())
     return pc.replace_substring_regex(
         admitted(errors, x, most, (), "a text with replacements"), regex, to
     )
+
+
+# ---------------------------------------------------------------- what has matched
+
+BEGIN, END = b"\xff", b"\xfe"  # bytes that stand in no text
+
+
+def _group(args: Sequence[Node]) -> tuple[str, int]:
+    """The regular expression, and which group of it is asked for."""
+    regex, *more = [a.const.as_py() for a in args[1:] if a.const is not None]
+    return str(regex), int(more[0]) if more else 0
+
+
+def _extract(call: Call, args: Sequence[Node]) -> Built:
+    regex = one_group(*_group(args))
+
+    def kernel(errors: ErrorCounter, x: Value, *_: Value) -> pa.Array:
+        found = pc.extract_regex(spread(x, length(x, *_)), regex)
+        return pc.struct_field(found, NAME)  # NULL where the whole is
+
+    return Built(kernel)
+
+
+def _extract_all(call: Call, args: Sequence[Node]) -> Built:
+    regex, group = _group(args)
+    to = BEGIN + (b"\\1" if group else b"\\0") + END
+    one = one_group(regex, group) if group else regex
+
+    def kernel(errors: ErrorCounter, x: Value, *_: Value) -> pa.Array:
+        x = spread(x, length(x, *_))
+        x = admitted(errors, x, _listed_size(x, one), (), "a list of matches")
+        marked = pc.replace_substring_regex(x.fill_null(""), one, to)
+        starts, items = _between_marks(marked)
+        many = np.diff(starts) > lists.MOST
+        found = lists.joined(starts, lists.spelled_items(items, "STRING"))
+        if x.null_count:
+            found = pc.if_else(x.is_valid(), found, pa.nulls(len(x), pa.string()))
+        why = f"a list has at most {lists.MOST} items"
+        return refuse(errors, found, many, [x], ARGUMENT, why)
+
+    return Built(kernel, True, True)
+
+
+def _listed_size(x: pa.Array, regex: str) -> np.ndarray:
+    """int64: bytes of each row's list of matches, or more."""
+    size = sizes_of(x)
+    most = 10 * size + 6
+    if most.sum() > AT_ONCE or most.max(initial=0) > MOST:
+        matches = _matches_of(x, regex)
+        most = most if matches is None else 6 * size + 4 * matches + 2
+    return most
+
+
+def _matches_of(x: pa.Array, regex: str) -> np.ndarray | None:
+    """How often each matches; None where that may be nowhere, between any two characters."""
+    if pc.match_substring_regex(pa.scalar(""), regex).as_py():
+        return None
+    return ints(pc.fill_null(pc.count_substring_regex(x, regex).cast(pa.int64()), 0))
+
+
+def _between_marks(marked: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """(where the items of each text begin among all, int64[n + 1]; the items)."""
+    ends = offsets_of(marked)
+    data = data_of(marked)
+    begin = np.flatnonzero(data[: ends[-1]] == BEGIN[0])
+    end = np.flatnonzero(data[: ends[-1]] == END[0])
+    inside = begin >= ends[0]
+    begin, end = begin[inside], end[inside]
+    return np.searchsorted(begin, ends), lists.cut(data, begin + 1, end)
 
 
 def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:
@@ -123,5 +196,7 @@ def _turns(function: Callable[..., pa.Array], to: pa.DataType) -> Builder:
 BUILDERS: dict[str, Builder] = {
     "like": _like,
     "regexp_matches": _turns(_matches, pa.bool_()),
+    "regexp_extract": _extract,
+    "regexp_extract_all": _extract_all,
     "regexp_replace": lambda call, args: Built(_replace, True, True),
 }

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.formats import read_problem, written_problem
+from dsms.sql.functions.groups import groups_of
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
 from dsms.sql.suggest import nearest
@@ -118,6 +119,8 @@ def check_constants(
             )
     if fn == "like":
         _check_like(args[1], params)
+    if fn in ("regexp_extract", "regexp_extract_all") and isinstance(args[1], Lit):
+        _check_group(fn, str(args[1].value), args[2] if len(args) > 2 else None)
     if fn == "regexp_replace":
         _check_replacement(*(a.value for a in args[1:] if isinstance(a, Lit)))
 
@@ -131,6 +134,19 @@ def _check_replacement(regex: object, to: object) -> None:
         raise FunctionError(
             "constant", f"'{to}' can't replace '{regex}': {why}", position=2
         ) from None
+
+
+def _check_group(fn: str, regex: str, group: Expr | None) -> None:
+    """A group is one that there is, and no more than RE2 can keep apart."""
+    most = groups_of(regex)
+    number = group.value if isinstance(group, Lit) else None
+    if group is not None and (not isinstance(number, int) or not 0 <= number <= most):
+        what = "is no constant" if number is None else f"{number} is none of it"
+        raise FunctionError(
+            "constant",
+            f"{fn} needs a group from 0 (the whole) to {most} of '{regex}', and this {what}",
+            position=2,
+        )
 
 
 def _check_like(pattern: Expr, params: tuple[object, ...]) -> None:

@@ -12,7 +12,8 @@ from dsms.sql.functions.rules import (
     SOME_TO_INT,
     WHOLE_DECIMAL,
 )
-from dsms.sql.signatures import Function, texts
+from dsms.sql.signatures import Function, Match, Overload, Types, bends, texts
+from dsms.sql.types import INT, STRING, Type, list_of
 
 _WHOLE = texts("INT -> INT", WHOLE_DECIMAL, "FLOAT -> FLOAT")
 
@@ -69,6 +70,17 @@ NUMBERS = (
     Function("pi", "3.141592653589793.", texts("-> FLOAT")),
     Function("is_nan", "Whether x is NaN.", texts("FLOAT -> BOOL"), aliases=("isnan",)),
 )
+
+
+def _listed(*wanted: Type) -> Overload:
+    """A function that gives a list of texts."""
+
+    def match(args: Types) -> Match | None:
+        cost = bends(args, wanted) if len(args) == len(wanted) else None
+        return None if cost is None else Match(wanted, list_of(STRING), cost)
+
+    return Overload(f"({', '.join(map(str, wanted))}) -> LIST(STRING)", match)
+
 
 _CHARS = "given characters (default: the space)"
 
@@ -185,6 +197,22 @@ TEXT = (
         "is the first group.",
         texts("STRING, STRING, STRING -> STRING"),
         constants={1: "regex", 2: "text"},
+    ),
+    Function(
+        "regexp_extract",
+        "regexp_extract(s, regex[, group]): the first match, or that group of it (constant, from "
+        "1; 0, the whole, unsaid); NULL where nothing matches; '' for a group that takes no part "
+        "in the match.",
+        texts("STRING, STRING -> STRING", "STRING, STRING, INT -> STRING"),
+        constants={1: "regex"},
+    ),
+    Function(
+        "regexp_extract_all",
+        "regexp_extract_all(s, regex[, group]): a list of what regexp_extract gives of each match "
+        "that regexp_replace would replace; [] where there is none. More than 65536 matches are "
+        "an error of that row.",
+        (_listed(STRING, STRING), _listed(STRING, STRING, INT)),
+        constants={1: "regex"},
     ),
     Function("hex", "Two digits 0-9A-F per byte (text in UTF-8).",
              texts("BYTES -> STRING", "STRING -> STRING"),
