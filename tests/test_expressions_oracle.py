@@ -57,6 +57,7 @@ CLOSE = {
     "acos",
     "atan",
     "atan2",
+    "haversine",
 }
 CONSTANTS = {
     "unit": ["second", "Hours", "day", "week", "month", "quarter", "year", "millisecond"],
@@ -203,7 +204,9 @@ def _sensible(name: str, args: Sequence[Expr], types: Sequence[Type]) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("cast", "try_cast")])
+@pytest.mark.parametrize(
+    "name", [n for n in FUNCTIONS if n not in ("cast", "try_cast", "haversine")]
+)
 @QUICK
 @given(data=st.data())
 def test_every_function(name: str, data: st.DataObject) -> None:

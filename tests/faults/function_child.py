@@ -59,6 +59,7 @@ CLOSE = {
     "acos",
     "atan",
     "atan2",
+    "haversine",
 }
 
 

@@ -99,6 +99,19 @@ def _power(call: Call, x: float, y: float) -> float:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
 
 
+def _haversine(call: Call, lat1: float, lon1: float, lat2: float, lon2: float) -> float:
+    if max(abs(lat1), abs(lat2)) > 90 or max(abs(lon1), abs(lon2)) > 360:
+        raise Failed("no such place")
+    if any(map(math.isnan, (lat1, lon1, lat2, lon2))):
+        if any(abs(x) > 90 for x in (lat1, lat2)) or any(abs(x) > 360 for x in (lon1, lon2)):
+            raise Failed("no such place")
+        return math.nan
+    a, b, c, d = (x * (math.pi / 180) for x in (lat1, lon1, lat2, lon2))
+    up, along = math.sin((c - a) / 2), math.sin((d - b) / 2)
+    share = min(1.0, up * up + math.cos(a) * math.cos(c) * along * along)
+    return math.atan2(math.sqrt(share), math.sqrt(1 - share)) * (2 * 6_371_008.8)
+
+
 def _between_ones(x: float) -> bool:
     return -1 <= x <= 1
 
@@ -125,6 +138,7 @@ NUMBERS: dict[str, Callable[..., Value]] = {
     "atan2": lambda call, y, x: math.atan2(y, x),
     "radians": lambda call, x: x * (math.pi / 180),
     "degrees": lambda call, x: x * (180 / math.pi),
+    "haversine": _haversine,
     "pi": lambda call: math.pi,
     "is_nan": lambda call, x: math.isnan(x),
 }

@@ -21,7 +21,7 @@ from dsms.operators.expressions.arrays import (
     present,
 )
 from dsms.operators.expressions.errors import DOMAIN, RANGE, ErrorCounter
-from dsms.operators.expressions.node import Builder, Built, Node
+from dsms.operators.expressions.node import Builder, Built, Node, length
 from dsms.operators.expressions.rounding import half_away, round_floats
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind
@@ -58,6 +58,38 @@ def _no_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _pi(call: Call, args: Sequence[Node]) -> Built:
     return Built(lambda errors, x: pa.repeat(math.pi, len(x)))
+
+
+# --- distances
+
+RADIUS = 6_371_008.8  # metres: the mean radius of the Earth (IUGG)
+
+
+def _haversine(errors: ErrorCounter, *degrees: Value) -> pa.Array:
+    """Of two points, as latitude and longitude.  Source: R. W. Sinnott, Virtues of the Haversine,
+    Sky and Telescope 68 (1984); the arc by atan2, which is as good for opposite points as for near
+    ones."""
+    n = length(*degrees)
+    bad = np.zeros(n, np.bool_)
+    for value, most in zip(degrees, (90.0, 360.0) * 2, strict=True):
+        bad |= np.abs(floats(value)) > most
+    lat1, lon1, lat2, lon2 = (floats(value) * (math.pi / 180) for value in degrees)
+    with np.errstate(invalid="ignore"):
+        up, along = _each("sin", (lat2 - lat1) / 2), _each("sin", (lon2 - lon1) / 2)
+        share = up * up + _each("cos", lat1) * _each("cos", lat2) * along * along
+        share = np.broadcast_to(np.minimum(share, 1.0), n)
+        arc = pc.atan2(from_floats(np.sqrt(share)), from_floats(np.sqrt(1.0 - share)))
+    valid = None
+    for here in _masks(n, *degrees):
+        valid = both(valid, here)
+    out = from_floats(floats(arc) * (2 * RADIUS), valid)
+    why = "HAVERSINE takes latitudes from -90 to 90 and longitudes from -360 to 360"
+    return refuse(errors, out, bad, degrees, DOMAIN, why)
+
+
+def _each(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's, as everywhere: NumPy's differ by processor."""
+    return floats(pc.call_function(name, [from_floats(x)]))
 
 
 # --- whole numbers
@@ -152,5 +184,6 @@ BUILDERS: dict[str, Builder] = {
     "radians": _scaled(math.pi / 180),
     "degrees": _scaled(180 / math.pi),
     "pi": _pi,
+    "haversine": lambda call, args: Built(_haversine, True),
     "is_nan": _is_nan,
 }

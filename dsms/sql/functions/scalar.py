@@ -67,6 +67,14 @@ NUMBERS = (
     ),
     _float("radians", "x * (pi / 180)."),
     _float("degrees", "x * (180 / pi)."),
+    Function(
+        "haversine",
+        "haversine(lat1, lon1, lat2, lon2): metres from point to point, given in degrees, along "
+        "the surface of a sphere with the Earth's mean radius, 6371008.8 m: the Earth is flatter, "
+        "so up to 0.6 % off. A latitude beyond 90 degrees, or a longitude beyond 360, is an error "
+        "of that row.",
+        texts("FLOAT, FLOAT, FLOAT, FLOAT -> FLOAT"),
+    ),
     Function("pi", "3.141592653589793.", texts("-> FLOAT")),
     Function("is_nan", "Whether x is NaN.", texts("FLOAT -> BOOL"), aliases=("isnan",)),
 )
