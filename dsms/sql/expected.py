@@ -14,7 +14,7 @@ _STARTS = frozenset((  # what an expression may begin with
 ))
 _OPERATORS = frozenset((
     "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CONCAT", "COMPARE", "EQUAL", "AND", "OR", "IS",
-    "IN", "LIKE",
+    "IN", "LIKE", "ILIKE", "ARROW", "AT_TIME_ZONE",
     "BETWEEN", "NOT", "ESCAPE", "LSQB",
 ))
 _OUTPUTS = frozenset((
@@ -38,6 +38,7 @@ _WORDS = {
     "COMMA": "a comma",
     "DOT": "a dot",
     "EQUAL": "=",
+    "ARROW": "->>",
     "EVERY_LENGTH": "EVERY",
     "SAMPLE_SHARE": "SAMPLE",
     "UPTO": "UPTO with an instant",

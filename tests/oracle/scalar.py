@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import Kind
-from tests.oracle import casts, formats, functions, lists, numbers, text, times
+from tests.oracle import casts, documents, formats, functions, lists, numbers, text, times
 from tests.oracle.functions import Failed
 from tests.oracle.values import Value
 
@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **times.TIMES,
     **lists.LISTS,
     **formats.FORMATS,
+    **documents.DOCUMENTS,
     "length": lambda call, x: _length(call, x),
     "cast": lambda call, x: (lists.cast if _of_lists(call) else casts.cast)(call, x),
 }

@@ -16,6 +16,7 @@ from dsms.operators.expressions import (
     casts,
     compare,
     digests,
+    documents,
     formats,
     hashes,
     listed,
@@ -76,6 +77,7 @@ _BUILDERS: dict[str, Builder] = {
         casts,
         compare,
         digests,
+        documents,
         formats,
         hashes,
         listed,
@@ -106,7 +108,8 @@ def compile_many(
 ) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
     """The evaluator of several expressions over one schema; equal ones are evaluated once."""
     distinct = list(dict.fromkeys(exprs))
-    runs = [_whole(e) for e in distinct]
+    with documents.together():
+        runs = [_whole(e) for e in distinct]
     places = [distinct.index(e) for e in exprs]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> tuple[pa.Array, ...]:

@@ -312,10 +312,14 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
 
 
 def _typed(env: Env, node: ast.FuncCall, to: ast.TypeName) -> Expr:
-    """``TRY_CAST(x AS type)``"""
-    if len(node.args) != 1:
+    """``TRY_CAST(x AS type)``, or ``JSON_VALUE(j, path AS type)``."""
+    name, target = node.name.text, type_of(to)
+    if name.casefold() == "json_value":
+        operand = call(name, [bind(env, a) for a in node.args], node)
+    elif len(node.args) == 1:
+        operand = bind(env, node.args[0])
+    else:
         raise error("DS207", "TRY_CAST takes one value", node, "write TRY_CAST(x AS INT)")
-    operand, target = bind(env, node.args[0]), type_of(to)
     try:
         return functions.cast(operand, target, "try_cast")
     except FunctionError as failure:

@@ -13,6 +13,7 @@ from dsms.lengths import LENGTH_UNITS
 from dsms.sql.expr import Expr, Lit
 from dsms.sql.functions.formats import read_problem, written_problem
 from dsms.sql.functions.groups import groups_of
+from dsms.sql.functions.paths import path_problem
 from dsms.sql.functions.times import EPOCH_UNITS, UNITS
 from dsms.sql.signatures import FunctionError
 from dsms.sql.suggest import nearest
@@ -86,6 +87,7 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "length_unit": _one_of("unit", LENGTH_UNITS),
     "epoch_unit": _one_of("unit", EPOCH_UNITS),
     "regex": _regex,
+    "path": path_problem,
     "written": written_problem,
     "read": read_problem,
     "text": lambda text: None,

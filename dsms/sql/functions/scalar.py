@@ -222,6 +222,22 @@ TEXT = (
         (_listed(STRING, STRING), _listed(STRING, STRING, INT)),
         constants={1: "regex"},
     ),
+    Function(
+        "json_value",
+        "json_value(j, path): the text, number (with the digits that stand there), true or false "
+        "at the constant path, such as $.a.\"b c\"[0], of JSON in a text, as text; json_value(j, "
+        "path AS type): TRY_CAST of that. NULL where there is none, for null, an object or an "
+        "array, and where j is no JSON, or nested deeper than 100. Of equal keys the last counts. "
+        "More than 1048576 bytes are an error of that row.",
+        texts("STRING, STRING -> STRING"),
+        constants={1: "path"},
+    ),
+    Function(
+        "json_exists",
+        "Whether something is at the path (null too); false where j is no JSON. As json_value.",
+        texts("STRING, STRING -> BOOL"),
+        constants={1: "path"},
+    ),
     Function("hex", "Two digits 0-9A-F per byte (text in UTF-8).",
              texts("BYTES -> STRING", "STRING -> STRING"),
              aliases=("to_hex",)),

@@ -9,6 +9,7 @@ from lark import Token
 from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
 from dsms.sql.foreign import instead
+from dsms.sql.functions.paths import key_path
 from dsms.sql.literals import bad
 from dsms.sql.transform.rules import (
     Parts,
@@ -22,7 +23,7 @@ from dsms.sql.transform.rules import (
     word,
 )
 
-TYPED = ("try_cast",)  # functions whose arguments end in AS and a type
+TYPED = ("try_cast", "json_value")  # functions whose arguments end in AS and a type
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -256,6 +257,12 @@ class Expressions(Literals, Predicates):
     def subscript(self, pos: Pos, of: ast.Expr, place: ast.Expr) -> ast.FuncCall:
         """``l[i]`` is the call ELEMENT_AT(l, i)."""
         return ast.FuncCall(ast.Ident("ELEMENT_AT", pos=pos), (of, place), pos=pos)
+
+    @token_rule("STRING")
+    def json_text(self, pos: Pos, of: ast.Expr, key: Token) -> ast.FuncCall:
+        """``j ->> 'a'`` is the call JSON_VALUE(j, '$."a"')."""
+        path = ast.StringLit(key_path(literals.unquote(key)), pos=place(key) or pos)
+        return ast.FuncCall(ast.Ident("JSON_VALUE", pos=pos), (of, path), pos=pos)
 
     @token_rule("STRING")
     def at_time_zone(self, pos: Pos, of: ast.Expr, zone: Token) -> ast.FuncCall:

@@ -25,6 +25,7 @@ SAMPLES = {
     "RSTREAM_RESTORE": ("RSTREAM-RESTORE",),
     "WSTREAM_RESTORE": ("WSTREAM-RESTORE",),
     "DOUBLE_PRECISION": ("DOUBLE PRECISION",),
+    "AT_TIME_ZONE": ("AT TIME ZONE",),
     "COMPARE": ("<", "<=", "<>", ">"),
 }
 
