@@ -10,6 +10,7 @@ import pytest
 from dsms.api import Rows
 from dsms.engine import Engine
 from dsms.errors import DsmsError
+from dsms.oneshot.now import asks_now
 from dsms.settings import Settings
 from dsms.sql import ast
 from dsms.sql.parser import parse_one
@@ -189,3 +190,13 @@ def test_windows_may_follow_an_offset() -> None:
     ends = [p.at for p in pushes if p.data is not None]
     assert ends[0] == (86_400 - 19_800) * S
     assert pushes[0].data.to_pylist() == [{"n": 20, "since": -19_800 * S}]  # type: ignore[union-attr]
+
+
+def test_spark_is_given_a_plan_that_knows_it(tmp_path: Path) -> None:
+    from dsms_spark.query import ask
+
+    made = engine(60, archive=str(tmp_path))
+    made.close()
+    found = ask(str(tmp_path), "SELECT NOW() AS n FROM ARCHIVE s [RANGE 1 h] WHERE t < NOW()")
+    assert asks_now(found.bound) and not asks_now(found.job.plan)
+    assert found.as_of is not None and f"Lit(value={found.as_of}" in repr(found.job.plan)

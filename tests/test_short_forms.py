@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -242,3 +243,30 @@ def test_types_of_branches_meet() -> None:
     rows = asked(made, "SELECT IF(i > 2, DECIMAL '1.50', i) FROM r ORDER BY i")
     assert rows == [(Decimal("1.00"),), (Decimal("2.00"),), (Decimal("1.50"),), (Decimal("1.50"),)]
     assert Call("try_cast", (Col(0, STRING),), INT) == cast(Col(0, STRING), INT, "try_cast")
+
+
+def test_queries_with_them_go_on_after_a_restart(tmp_path: Path) -> None:
+    told = []
+    for restarts in (False, True):
+        folder = str(tmp_path / str(restarts))
+        made = Engine(folder)
+        made.execute(
+            "CREATE STREAM s (i INT, x STRING, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
+            "CREATE QUERY q AS SELECT i, IF(x ILIKE 'a%', TRY_CAST(i AS FLOAT), -1.0) AS a, "
+            "DATE_BIN(INTERVAL '2' SECOND, t AT TIME ZONE '+05:30') AS b, STRFTIME(t, '%T') AS w, "
+            "STRPTIME(x, '%Y') AS y, REGEXP_EXTRACT(x, '(.)b', 1) AS e, "
+            "REGEXP_EXTRACT_ALL(x, '.') AS l, JSON_VALUE(x, '$' AS INT) AS j, "
+            "x ->> 'a' AS k, JSON_EXISTS(x, '$') AS h, HAVERSINE(i, 0, 0, i) AS d FROM s;"
+            "CREATE QUERY p AS SELECT COUNT_IF(x ILIKE '%b%') AS n FROM s [RANGE 4 s] EVERY 2 s"
+        )
+        made.ingest("s", [[1, "Abc", 1 * S], [2, "12", 2 * S]])
+        if restarts:
+            made.close()
+            made = Engine(folder)
+        made.ingest("s", [[3, None, 3 * S], [4, "aBD", 4 * S], [5, '{"a": "1"}', 5 * S]])
+        made.heartbeat("s", 9 * S)
+        told.append((pushed(made, "q"), pushed(made, "p"), asked(made, "SHOW CREATE QUERY p")))
+        made.close()
+    assert told[0] == told[1]
+    assert len(told[0][0]) == 5 and told[0][1][0] == (1,)
+    assert told[0][0][0][:2] == (1, 1.0) and told[0][0][4][8] == "1"
