@@ -97,6 +97,14 @@ def _matches(s: str, regex: str) -> list[re.Match[str]]:
     return found
 
 
+def _regexp_replace(call: Call, s: str, regex: str, to: str) -> Value:
+    out, at = "", 0
+    for one in _matches(s, regex):
+        out += s[at : one.start()] + one.expand(to)
+        at = one.end()
+    return bounded(out + s[at:])
+
+
 def _extract(call: Call, s: str, regex: str, group: int = 0) -> str | None:
     found = _matches(s, regex)
     return (found[0][group] or "") if found else None
@@ -139,7 +147,7 @@ TEXT: dict[str, Callable[..., Value]] = {
     "regexp_matches": lambda call, s, regex: re.search(regex, s) is not None,
     "regexp_extract": _extract,
     "regexp_extract_all": _extract_all,
-    "regexp_replace": lambda call, s, regex, to: bounded(re.sub(regex, to, s)),
+    "regexp_replace": _regexp_replace,
     "hex": lambda call, x: bounded(_bytes(x).hex().upper()),
     "unhex": _unhex,
     "md5": lambda call, x: hashlib.md5(_bytes(x)).hexdigest(),
