@@ -14,7 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from dsms import kernel_cache
-from dsms.aggregates import strings
+from dsms.aggregates import python, strings
 from dsms.aggregates import warm as aggregates
 from dsms.aggregates.parts import valued
 from dsms.archiving import lives
@@ -41,6 +41,7 @@ BESIDE = (  # what no query here meets
     intern.ready,
     valued.ready,
     strings.ready,
+    python.ready,
     join_kernels.halves_ready,  # those wait for more rows than fit here, and for a second core
 )
 

@@ -83,7 +83,7 @@ AGGREGATES = (
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_groups_that_can_not_change_keep_their_answers_alone(aggregate: str):
     engine = filled(f"CREATE QUERY q AS SELECT k, {aggregate} AS a FROM s GROUP BY k", "s")
-    before, told, held = state(engine), answer(engine), engine.held()
+    before, told, held = state(engine), answer(engine), list(engine.held())
     engine.execute("PUNCTUATE s WHERE k IN (0, 1, 2)")
     assert state(engine) < 0.8 * before
     assert sum(m.bytes for m in engine.held()) < sum(m.bytes for m in held)

@@ -22,7 +22,6 @@ from tests.archive_local import Local
 from tests.asking import asked, pushed
 from tests.effort import examples
 from tests.python_folder import CREATED, LONG, STREAM, S, engine, feed, own_folder, own_functions
-from tests.users import told
 
 
 @pytest.fixture(scope="module")
@@ -166,9 +165,3 @@ def test_an_aggregate_is_asked_for_by_look_up_and_over_archives(
     assert asked(made, f"SELECT k, average(x), COUNT(half(x)) {place}") == [
         (k, pytest.approx(m), n) for k, m, n in asked(made, f"SELECT k, AVG(x), COUNT(x) {place}")
     ]
-
-
-def test_a_continuous_query_has_no_sub_windows_for_an_aggregate(named: Functions) -> None:
-    made = engine(named)
-    problem = told(made, "CREATE QUERY q AS SELECT average(x) FROM s [RANGE 4 s]", None)
-    assert problem.startswith("DS331")

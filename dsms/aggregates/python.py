@@ -9,13 +9,21 @@ Cost     a message to that process for each verb, with all cells in it; Python w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms.aggregates.counts import CountCells
+from dsms.aggregates.parts.additive import Numbers
+from dsms.aggregates.parts.base import NO_BOOLS, Answers, Arg, GroupEvents, Leaving
+from dsms.aggregates.parts.blocks import Blocks
 from dsms.aggregates.parts.cells import CellRows
+from dsms.aggregates.parts.fold import Folds
+from dsms.aggregates.parts.listed import Listed, chains
+from dsms.aggregates.parts.texts import OwnTexts
+from dsms.aggregates.parts.words import NONE, Coding, coding
 from dsms.errors import QueryError
 from dsms.operators.expressions.python import seen
 from dsms.python_functions import host
@@ -35,7 +43,7 @@ class PythonState:
 
 
 @dataclass(slots=True)
-class PythonAggregate:
+class PythonAggregate(Folds):
     """The class at `place` over arguments of these types."""
 
     place: str
@@ -105,6 +113,10 @@ class PythonAggregate:
         place[full] = np.arange(len(full))
         return made.take(pa.array(place, mask=state.counts <= 0))
 
+    def present(self, state: PythonState) -> np.ndarray:
+        there: np.ndarray = state.counts > 0
+        return there
+
     def size(self, state: PythonState) -> int:
         return len(state.counts)
 
@@ -129,6 +141,93 @@ class PythonAggregate:
         return state.counts.nbytes + (0 if state.columns is None else state.columns.nbytes)
 
 
+# ---------------------------------------------------------------- single rows
+
+
+@dataclass(slots=True)
+class _Answering(OwnTexts):
+    """What the states have in common: they lift rows of arguments, and write answers down."""
+
+    how: PythonAggregate
+    texts: Coding = field(init=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.texts = coding(self.how.type, wide=True, ordered=False)
+
+    def _lifted(
+        self, args: tuple[Arg, ...], slots: np.ndarray, cell: np.ndarray, cells: int
+    ) -> PythonState:
+        """The rows of these slots in their cells, which are in order."""
+        valid = np.ones(len(slots), np.bool_)
+        order = np.arange(len(slots))
+        columns = tuple(
+            a.coding.decode(a.words[slots], a.high[slots] if len(a.high) else NONE, valid, order)
+            for a in args
+        )
+        return self.how.lift(CellRows(cell, order, order, columns), cells)
+
+    def _write(self, out: Answers, touch: np.ndarray, made: pa.Array) -> None:
+        words, high = self.texts.encode(made)
+        out.words[touch] = words
+        if len(high):
+            out.high[touch] = high
+        out.valid[touch] = np.asarray(pc.is_valid(made))
+
+
+@dataclass(slots=True)
+class PythonRows(_Answering):
+    """Rows come in the order of their ages."""
+
+    blocks: Blocks
+
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        def lift(slots: np.ndarray) -> PythonState:
+            return self._lifted(args, slots, np.arange(len(slots)), len(slots))
+
+        cells, at = self.blocks.after(feed, _counting(args), lift)
+        touch = np.flatnonzero(at >= 0)
+        index, back = np.unique(at[touch], return_inverse=True)
+        if len(index):
+            made = self.how.lower(self.how.take(cells, index))
+            self._write(out, touch, made.take(pa.array(back)))
+
+    def moved(self, where: np.ndarray) -> None:
+        self.blocks.moved(where)
+
+    def held(self) -> tuple[np.ndarray, ...]:
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        return self.blocks.nbytes + self.texts.nbytes
+
+
+@dataclass(slots=True)
+class PythonAged(_Answering, Listed):
+    """They don't: a touch lifts all rows of its group anew, in the order of their ages."""
+
+    n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    roots: list[np.ndarray] = field(default_factory=chains)
+    links: list[np.ndarray] = field(default_factory=chains)
+
+    def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
+        slots = np.arange(len(args[0].words))
+        for found, ends, touch in self._listed(feed, slots, _counting(args)):
+            cell = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+            self._write(out, touch, self.how.lower(self._lifted(args, found, cell, len(ends))))
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.n, *self.roots, *self.links)
+        return int(sum(a.nbytes for a in arrays)) + self.texts.nbytes
+
+
+def _counting(args: tuple[Arg, ...]) -> np.ndarray:
+    """bool by slot: rows without NULL; empty: all."""
+    some = [a.valid for a in args if len(a.valid)]
+    return np.logical_and.reduce(some) if some else NO_BOOLS
+
+
 def _filled(state: PythonState, schema: pa.Schema) -> pa.RecordBatch:
     if state.columns is not None:
         return state.columns
@@ -151,6 +250,14 @@ def _stacked(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema.names)
 
 
+def follow(call: AggCall, leaving: Leaving) -> PythonRows | PythonAged:
+    """The state that follows single rows."""
+    how = algebra(call)
+    if leaving == "out of age":
+        return PythonAged(how)
+    return PythonRows(how, Blocks(how, leaving != "never"))
+
+
 def algebra(call: AggCall) -> PythonAggregate:
     """The algebra of a call."""
     place, result = map(str, call.params)
@@ -161,3 +268,17 @@ def algebra(call: AggCall) -> PythonAggregate:
     except QueryError:  # the first rows say why
         subtracts = False
     return PythonAggregate(place, tuple(a.type for a in call.args), type_, subtracts)
+
+
+def ready() -> None:
+    """Compile the kernels, which no query meets without functions in Python."""
+    how, code = CountCells(), np.zeros(3, np.int64)
+
+    def lift(slots: np.ndarray) -> Numbers:
+        n = np.arange(len(slots))
+        return how.lift(CellRows(n, n, n), len(n))
+
+    for leaving in (False, True):
+        blocks, sign = Blocks(how, leaving), np.ones(3, np.int8)
+        for slot in (np.arange(3), np.arange(3, 6)):
+            blocks.after(GroupEvents(code, sign, slot, slot % 3, 3, 1, code), NO_BOOLS, lift)

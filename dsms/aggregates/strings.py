@@ -21,94 +21,16 @@ from dsms.aggregates.parts.base import NO_AGES, NO_BOOLS, Answers, Arg, GroupEve
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.counters import dealt
 from dsms.aggregates.parts.fold import Folds
-from dsms.aggregates.parts.heap import NO_WORDS, Linked, older
+from dsms.aggregates.parts.heap import NO_WORDS
 from dsms.aggregates.parts.items import places, starts_of
 from dsms.aggregates.parts.links import NIL
+from dsms.aggregates.parts.listed import ALL, Listed, chains
 from dsms.aggregates.parts.texts import OwnTexts, joined
 from dsms.aggregates.parts.words import NONE, Codes, validity
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING
 from dsms.state.lengthening import grown
-
-ALL = 1 << 62
-ROOM = 1 << 16  # words of answers worked on at a time
-
-
-@njit(cache=True, nogil=True)
-def _enter(g, s, ages, head, tail, before, after):
-    """Slot s takes its place in the list of g."""
-    at, behind = tail[g], np.int64(NIL)
-    while at >= 0 and older(s, at, ages):
-        at, behind = before[at], at
-    before[s], after[s] = at, behind
-    if at >= 0:
-        after[at] = s
-    else:
-        head[g] = s
-    if behind >= 0:
-        before[behind] = s
-    else:
-        tail[g] = s
-
-
-@njit(cache=True, nogil=True)
-def _leave(g, s, head, tail, before, after):
-    a, b = before[s], after[s]
-    if a >= 0:
-        after[a] = b
-    else:
-        head[g] = b
-    if b >= 0:
-        before[b] = a
-    else:
-        tail[g] = a
-
-
-@njit(cache=True, nogil=True)
-def _serve(
-    start,
-    code,
-    sign,
-    slot,
-    emit,
-    words,
-    valid,
-    ages,
-    n,
-    head,
-    tail,
-    before,
-    after,
-    out,
-    ends,
-    touch,
-    most,
-):
-    """Events from `start` on, until `out` may have no room for another answer: (next event, answers
-    given).  The words of answer i, the first `most` of its group, end at ends[i]; touch[i] asked
-    for it."""
-    m, given = np.int64(0), 0
-    for i in range(start, len(code)):
-        g, s = code[i], slot[i]
-        if emit[i] >= 0 and (m + min(n[g] + 1, most) > len(out) or given == len(touch)):
-            return i, given
-        if sign[i] != 0 and (len(valid) == 0 or valid[s]):
-            n[g] += sign[i]
-            if sign[i] > 0:
-                _enter(g, s, ages, head, tail, before, after)
-            else:
-                _leave(g, s, head, tail, before, after)
-        if emit[i] >= 0 and n[g] > 0:
-            at, left = head[g], most
-            while at >= 0 and left > 0:
-                out[m] = words[at]
-                m += 1
-                left -= 1
-                at = after[at]
-            ends[given], touch[given] = m, emit[i]
-            given += 1
-    return len(code), given
 
 
 @njit(cache=True, nogil=True)
@@ -127,34 +49,21 @@ def ready() -> None:
     _mark(none, none, none, np.empty(0, np.bool_))
 
 
-def _chains() -> list[np.ndarray]:
-    return [np.empty(0, np.int64) for _ in range(2)]
-
-
 @dataclass(slots=True)
-class StringRows(Linked, OwnTexts):
-    """Rows leave.  `n` counts the texts of a group, `roots` are the first and last slot of its
-    list; `links` the slots before and after each."""
+class StringRows(Listed, OwnTexts):
+    """Rows leave."""
 
     separator: str
     texts: Codes = field(default_factory=lambda: Codes(STRING, ordered=False))  # what answers mean
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    roots: list[np.ndarray] = field(default_factory=_chains)
-    links: list[np.ndarray] = field(default_factory=_chains)
+    roots: list[np.ndarray] = field(default_factory=chains)
+    links: list[np.ndarray] = field(default_factory=chains)
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
-        self.n = grown(self.n, feed.groups)
-        self._grow(feed, len(a.words))
-        longest = min(int(self.n.max(initial=0)) + len(feed.code) + 1, self.limit)
-        found, some = np.empty(max(ROOM, longest), np.int64), min(feed.touches, ROOM)
-        ends, touch, start = np.empty(some, np.int64), np.empty(some, np.int64), 0
-        kept = (a.words, a.valid, feed.ages, self.n, *self.roots, *self.links)
-        while start < len(feed.code):
-            start, given = _serve(start, *feed.events, *kept, found, ends, touch, self.limit)
-            if given:
-                out.words[touch[:given]] = self._written(found, ends[:given], a)
-                out.valid[touch[:given]] = True
+        for found, ends, touch in self._listed(feed, a.words, a.valid, self.limit):
+            out.words[touch] = self._written(found, ends, a)
+            out.valid[touch] = True
 
     @property
     def limit(self) -> int:

@@ -28,8 +28,9 @@ from dsms.state.intern import Intern
 
 CLOSE = 1 << 16  # so many whole numbers apart (or as many as rows) get codes from an array
 STRETCH = 1 << 22  # rows that are lifted at a time
-# of which cells and states of single rows hold the same numbers exactly
-FAMILIES = ("bools", "counts", "ends", "extremes", "spreads", "sums")
+# of which cells and states of single rows hold the same numbers exactly; or rows are not followed
+# where nothing leaves
+FAMILIES = ("bools", "counts", "ends", "extremes", "python", "spreads", "sums")
 
 
 @njit(cache=True, nogil=True)

@@ -22,6 +22,7 @@ CARDS = (
         (Overload("(any, ...) -> result", _any),),
         distinct=False,
         params=("place", "result"),
-        sampled=True,
+        forms=("code",),
+        ordered=True,
     ),
 )
