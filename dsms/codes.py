@@ -72,6 +72,7 @@ CODES: dict[str, str] = {
     "DS246": "a function in Python that is in no folder of functions",
     "DS247": "a function in Python that has failed, or gives what it may not",
     "DS248": "a function in Python that took too long, or whose process has ended",
+    "DS249": "a function in Python that was cut off, since what waited for it was cancelled",
     # rules: aggregates and blocks
     "DS301": "an aggregate where none may stand",
     "DS302": "an aggregate inside an aggregate",

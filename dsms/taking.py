@@ -25,6 +25,7 @@ from dsms.intake.outcome import Accepted
 from dsms.intake.shedding import Waited, noted, thinned
 from dsms.intake.stream import StreamInput
 from dsms.listening import Listening, telling
+from dsms.python_functions.cutting import cuttable
 from dsms.running.computing import completed
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
@@ -236,7 +237,8 @@ class Taking(Listening):
 
     def _turn(self, move: Callable[[Cancel | None], None], cancel: Cancel | None) -> None:
         """Let queries move, until `Settings.pause` says that the rest is for `work`."""
-        self.turns.take(move, self.runtime.settings.pause, cancel)
+        with cuttable(cancel):
+            self.turns.take(move, self.runtime.settings.pause, cancel)
 
     def _stream(self, name: str) -> str:
         key = self.key_of(name)
@@ -356,14 +358,16 @@ class Taking(Listening):
         deadline is nearest (`Settings.deferred`); False if nothing is due."""
         return self.catch_up() or self.runtime.work()
 
-    def catch_up(self) -> bool:
-        """Go on with what a call has left; False if that is nothing."""
+    def catch_up(self, cancel: Cancel | None = None) -> bool:
+        """Go on with what a call has left; False if that is nothing.  `cancel` cuts off functions
+        in Python, and nothing else."""
         if self.copy_on():
             return True
         if not self.turns.behind:
             return False
         self.turns.behind = False
-        self._turn(self.runtime.go_on, None)
+        with cuttable(cancel):
+            self.turns.take(self.runtime.go_on, self.runtime.settings.pause, None)
         self._settled()
         return True
 

@@ -131,7 +131,8 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.frames": WORK,  # frames that wait together
     "dsms.listening": {"dsms.api", "dsms.errors"},  # changes handed to functions and tasks
     "dsms.taking": WORK  # rows and time in
-    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
+    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"}
+    | {"dsms.python_functions"},
     "dsms.hosting": WORK  # for a server
     | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK

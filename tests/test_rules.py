@@ -113,6 +113,7 @@ ENGINE = {
     "DS246": "test_python_functions_wrong.py",
     "DS247": "test_python_functions_wrong.py",
     "DS248": "test_python_functions_wrong.py",
+    "DS249": "test_python_cutting.py",
     "DS333": "test_set_since.py",
     "DS363": "test_letting_go.py",
     "DS336": "test_punctuations.py",

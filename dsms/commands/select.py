@@ -22,6 +22,7 @@ from dsms.oneshot.pushdown import OPS
 from dsms.oneshot.reads import Read, reads
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.stamps import stamped
+from dsms.python_functions.cutting import cuttable
 from dsms.reads.access import access, relation, since
 from dsms.reads.archives import Archives, reads_archives
 from dsms.reads.leaves import batches, instant
@@ -260,7 +261,8 @@ class Selection:
                 self._task.run()
             return
         try:
-            with looking(None if self._cancel is None else self._cancel.check):
+            look = None if self._cancel is None else self._cancel.check
+            with looking(look), cuttable(self._cancel):
                 self._outcome = self._rows()
         except Exception as error:
             self._outcome = error

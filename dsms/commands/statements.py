@@ -43,6 +43,7 @@ from dsms.commands.slices import Apart, OneSlice, Pieces, SeveralSlices, Stateme
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.operators.pieces import finished
+from dsms.python_functions.cutting import cuttable
 from dsms.rights.check import check_statement
 from dsms.running.first_answers import anew, arriving
 from dsms.running.runtime import Runtime
@@ -126,7 +127,9 @@ def slices(
                                 and statement.reads_rows
                             ):
                                 yield from _whole(engine, cancel)
-                            if statement.step():
+                            with cuttable(cancel):
+                                done = statement.step()
+                            if done:
                                 break
                             yield statement
                     finally:
@@ -135,11 +138,19 @@ def slices(
             statement.result = like_file.told(statement.result, looked)
             results.append(statement.result)
             yield statement
-    except DsmsError as error:
+    except DsmsError as problem:
+        error = _cancelled(problem)
         error.statement = len(results)
         error.done = results  # type: ignore[attr-defined]
-        raise
+        raise error from problem.__cause__
     return results
+
+
+def _cancelled(problem: DsmsError) -> DsmsError:
+    """What ended a statement: where a function in Python was cut off, that it was cancelled."""
+    if problem.code != "DS249":
+        return problem
+    return UsageError("DS610", "the statement was cancelled")
 
 
 def _scanned(text: str) -> Generator[Statement, None, Iterable[Piece]]:

@@ -2,7 +2,9 @@
 
 A call goes to a process that does nothing else, and is waited for no longer than it may take: then
 the process is killed, which ends whatever it hangs in, and the query that has called fails
-(DS248).  The next call begins another process.  Calls come from any thread, one at a time.
+(DS248).  So it is where what it is part of has been cancelled: a statement ends as it says, and a
+query at work stops (DS249).  The next call begins another process.  Calls come from any thread, one
+at a time.
 
 Folders are those of this process: engines in it share them, as they share the process that runs
 the functions.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import select
 import subprocess
 import sys
 import threading
@@ -24,9 +27,11 @@ import pyarrow as pa
 
 from dsms.errors import QueryError
 from dsms.python_functions import Functions, pipe
+from dsms.python_functions.cutting import is_cut
 from dsms.python_functions.sources import PLACE, fingerprint, source
 
 BEGINNING = 60.0  # seconds that a process may take to begin
+LOOK = 0.02  # seconds, after which a thread that waits looks whether its work is still wanted
 NOT_NAMED = "dsms serve --functions DIR, or Engine(functions=DIR), names a folder with it"
 
 
@@ -43,8 +48,11 @@ class Process:
     def ask(
         self, head: dict[str, Any], batch: pa.RecordBatch | None
     ) -> tuple[dict[str, Any], pa.RecordBatch | None]:
-        """The answer.  Raises QueryError DS248 where there is none in time."""
-        with self.lock:
+        """The answer.  Raises QueryError DS248 where there is none in time, DS249 where it is not
+        waited for any more."""
+        while not self.lock.acquire(timeout=LOOK):
+            _still_wanted(head["place"])
+        try:
             if self.child is None or self.child.poll() is not None:
                 self._begin(head["place"])
             told = self._load(head["place"])
@@ -52,7 +60,18 @@ class Process:
                 return told, None
             with self._watched(head["place"], self.settings.seconds):
                 pipe.send(self.child.stdin, head, batch)
-                return pipe.receive(self.child.stdout)
+                return self._answer(head["place"])
+        finally:
+            self.lock.release()
+
+    def _answer(self, place: str) -> tuple[dict[str, Any], pa.RecordBatch | None]:
+        """What the process says next, as long as somebody wants to know."""
+        if hasattr(select, "poll"):
+            waiting = select.poll()
+            waiting.register(self.child.stdout, select.POLLIN)
+            while not waiting.poll(1000 * LOOK):
+                _still_wanted(place)
+        return pipe.receive(self.child.stdout)
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -66,7 +85,7 @@ class Process:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         with self._watched(place, BEGINNING):
-            pipe.receive(self.child.stdout)
+            self._answer(place)
         self.loaded.clear()
 
     def _load(self, place: str) -> dict[str, Any]:
@@ -76,7 +95,7 @@ class Process:
             return {}
         with self._watched(place, max(BEGINNING, self.settings.seconds)):
             pipe.send(self.child.stdin, {"call": "load", "place": place})
-            told, _ = pipe.receive(self.child.stdout)
+            told, _ = self._answer(place)
         if not told:
             self.loaded.add(place)
         return told
@@ -120,6 +139,14 @@ class Process:
         for end in (child.stdin, child.stdout):
             with contextlib.suppress(OSError):
                 end.close()
+
+
+def _still_wanted(place: str) -> None:
+    """Raises QueryError DS249."""
+    if is_cut():
+        message = f"Python function {place} was cut off: the request that waited was cancelled"
+        hint = "see why it takes so long, and begin the query anew with RESUME QUERY"
+        raise QueryError("DS249", message, hint=hint)
 
 
 _named: dict[str, Process] = {}

@@ -85,7 +85,7 @@ class FakeEngine:
     def changing(self, name: str) -> None:
         return None
 
-    def catch_up(self) -> bool:
+    def catch_up(self, cancel: Cancel | None = None) -> bool:
         return False
 
     def _one(self, sql: str, cancel: Cancel) -> Result:

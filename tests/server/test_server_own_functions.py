@@ -17,6 +17,8 @@ from dsms_client import connect
 from dsms_client.shell.complete import ShellCompleter
 from dsms_server.config import Config
 from dsms_server.serve import make_engine
+from tests.hanging import DECLARED as HANGING
+from tests.hanging import hanging
 from tests.server.test_server_dump import ran
 
 GM = "CREATE AGGREGATE gm(x FLOAT) AS EXP(SUM(LN(x)) / COUNT(x))"
@@ -79,3 +81,21 @@ def test_a_server_names_a_folder_of_functions_in_python() -> None:
         host.close()
     with pytest.raises(UsageError, match="DS640"):
         Config(functions="nowhere").check()
+
+
+def test_requests_that_are_cancelled_cut_calls_off(serve: Any, tmp_path: Path) -> None:
+    running = serve(Engine())
+    with hanging(tmp_path) as begun, running.peer() as peer, running.peer() as other:
+        peer.ask("execute", sql=HANGING)
+        peer.ask("execute", sql="CREATE QUERY q AS SELECT waits(x) AS y FROM s [RANGE 5 s]")
+        ident = peer.send("ingest", stream="s", rows=[[101, 1_000_000], [1, 2_000_000]])
+        assert begun.read_text() == "begun"
+        peer.ask("cancel", request=ident)
+        assert peer.reply(ident)["error"]["code"] == "DS610"
+        (row,) = other.ask("execute", sql="SHOW QUERIES")["results"][0]["rows"]
+        assert row[1].startswith("stopped: DS249")
+        sql = "SELECT waits(x + 200) FROM s [RANGE 1 h]"
+        ident = other.send("execute", sql=sql)
+        assert begun.read_text() == "begun"
+        other.ask("cancel", request=ident)
+        assert other.reply(ident)["error"]["code"] == "DS610"
