@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dsms import Engine
+from dsms.python_functions import Functions, host
 from dsms.storage import records
 from dsms.storage.files import RealFiles
 from dsms.storage.log import read_log
@@ -23,6 +25,15 @@ from tests.folders.play import answers, play, results
 
 HERE = Path(__file__).parent / "folders"
 FOLDERS = sorted(HERE.glob("*.tar.xz"))
+LONG = 120.0  # seconds that no call of a function in Python takes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _functions() -> Iterator[None]:
+    """Those in Python that some queries call."""
+    host.name(Functions(str(HERE / "functions"), LONG))
+    yield
+    host.close()
 
 
 def test_there_are_folders():

@@ -6,9 +6,10 @@ must come of them.
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
 queries over queries, of `story_changes` (`changes`), about definitions that change, of
-`story_lists` (`lists`), about lists, or of `story_promises` (`promises`), about punctuations (with
-glibc the variables fill unused memory with zeros, which pack better).  It is made once, when the
-layout of state has changed, and never again: every later version opens it.
+`story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, or of
+`story_functions` (`functions`), about functions of one's own (with glibc the variables fill unused
+memory with zeros, which pack better).  It is made once, when the layout of state has changed, and
+never again: every later version opens it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dsms import Engine
+from dsms.python_functions import Functions, host
 from tests.folders import (
     story,
     story_answers,
     story_changes,
+    story_functions,
     story_lists,
     story_promises,
     story_users,
@@ -35,6 +38,7 @@ from tests.folders.play import answers, play, results
 from tests.folders.story import Step
 
 HERE = Path(__file__).parent
+FUNCTIONS = HERE / "functions"  # in Python, which some of the queries call
 
 
 class Story(Protocol):
@@ -102,8 +106,11 @@ if __name__ == "__main__":
             "users": story_users,
             "answers": story_answers,
             "changes": story_changes,
+            "functions": story_functions,
             "lists": story_lists,
             "promises": story_promises,
         }
         chosen = stories[sys.argv[2]]
+    host.name(Functions(str(FUNCTIONS)))
     make(sys.argv[1], chosen)
+    host.close()
