@@ -199,6 +199,44 @@ def test_reports_and_answers_tell_until_the_windows_are_whole_again():
     assert made.execute("SELECT COUNT(*) FROM s [RANGE 1 h]")[0].share is not None
 
 
+FED = """
+CREATE STREAM u (k INT, x FLOAT, t TIMESTAMP) TIMESTAMP BY t;
+CREATE STREAM d (k INT, x FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;
+CREATE QUERY feeder AS INSERT INTO d SELECT Istream(k, x) FROM s [NOW];
+CREATE QUERY r AS SELECT COUNT(*) AS n FROM d [RANGE 10 s]
+"""
+INSTEAD = "CREATE OR REPLACE QUERY feeder AS INSERT INTO d SELECT Istream(k, x) FROM u [NOW]"
+
+
+@pytest.mark.parametrize("end", [INSTEAD, "DROP QUERY feeder"])
+def test_a_stream_lacks_what_a_query_did_not_feed_it_that_is_gone(end: str, tmp_path) -> None:
+    made = engine(0.5, str(tmp_path))
+    made.execute(FED)
+    made.ingest("s", {"k": [1] * 100, "x": [1.0] * 100, "t": [S] * 100})
+    made.heartbeat("s", 2 * S)
+    share = made.execute("SELECT n FROM r")[0].share
+    assert share is not None and share < 1
+    made.execute(end)
+    killed(made)
+    made = Engine(str(tmp_path))
+    assert made.execute("SELECT n FROM r")[0].share == share
+    made.heartbeat(*("u", 9 * S) if end == INSTEAD else ("d", 9 * S))
+    assert made.execute("SELECT n FROM r")[0].share == share
+    made.heartbeat(*("u", 30 * S) if end == INSTEAD else ("d", 30 * S))
+    assert made.execute("SELECT n FROM r")[0].share is None
+    assert made.execute("SELECT COUNT(*) FROM d [RANGE 1 h]")[0].share == share
+    made.close()
+
+
+def test_readers_of_sums_that_are_not_scaled_get_no_scaled_ones():
+    made = engine(0.5)
+    text = "CREATE OR REPLACE QUERY q AS SELECT SUM(x) / 1 AS m FROM s [RANGE 10 s]"
+    made.execute(text)
+    reader = made.subscribe("q")
+    made.execute(f"{text} WITH (shed = scale)")
+    assert reader.take()[-1].code == "DS435"
+
+
 def test_what_was_kept_comes_back(tmp_path):
     for end in (killed, Engine.close):
         folder = str(tmp_path / end.__name__)

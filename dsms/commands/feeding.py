@@ -8,6 +8,7 @@ from dsms.intake.stream import StreamInput
 from dsms.running.feeding import Feeding, feed_of
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
+from dsms.running.shed import remember
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 
@@ -92,6 +93,7 @@ def starve(runtime: Runtime, key: str, query: Registered) -> None:
     target = Catalog.key(query.definition.feeds or "")
     entry = runtime.inputs[target]
     assert isinstance(entry, FedInput)
+    remember(runtime, entry, query)
     entry.drop(key)
     query.feed = None
     if not entry.feeds and entry.definition.derived is None:

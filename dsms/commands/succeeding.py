@@ -39,6 +39,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import HIDDEN, Registered, is_hidden
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Runtime
+from dsms.running.shed import remember, scaled
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS
@@ -298,6 +299,8 @@ def take_over(
     runtime.catalog.plans.pop(hidden, None)
     runtime.clocks.forget(hidden)
     put_in_place(runtime, key, new)
+    if old.feed is not None:
+        remember(runtime, runtime.inputs[Catalog.key(old.definition.feeds or "")], old)
     new.feed, old.feed = old.feed, None
     call(runtime, new, definition or _shown(new.definition))
     if new.feed is not None:
@@ -334,6 +337,7 @@ def _shape(query: Registered) -> tuple[object, ...]:
         output.slide is not None,
         output.restore,
         query.approximate,
+        scaled(dict(query.definition.options)),
         columns,
     )
 

@@ -45,10 +45,13 @@ class StreamInput:
 
     moved_up  whether some row of LATE INTO has a later instant than its timestamp column says
     fed_by    the queries that give it its rows (`dsms.intake.fed`); empty: rows come from outside
+    lacking   of queries that fed it and don't any more: (until which instant, of which share of
+              what came their rows are), where their streams shed
     """
 
     moved_up = False
     fed_by: tuple[str, ...] = ()
+    lacking: tuple[tuple[int, float], ...] = ()
     shedder: Shedder | None = None
     promises: Promises | None = None
 

@@ -44,7 +44,16 @@ def shares(runtime: Surroundings, reads: Iterable[str], plan: lp.Node, at: int) 
             continue
         found.append(None if entry.shedder is None else entry.shedder.kept(since))
         found += [_of(runtime, Catalog.key(feeder), since) for feeder in entry.fed_by]
+        found += [share for until, share in entry.lacking if until > since]
     return min((share for share in found if share is not None), default=None)
+
+
+def remember(runtime: Surroundings, entry: StreamInput, query: Registered) -> None:
+    """The query feeds the stream no more; what it has put in is what it was."""
+    share = share_of(runtime, query, ALWAYS)
+    if share is not None:
+        later = [(until, s) for until, s in entry.lacking if until > query.clock or s < share]
+        entry.lacking = (*later, (query.clock, share))
 
 
 def told(runtime: Surroundings, plan: lp.Node, at: int) -> tuple[float | None, float | None]:
