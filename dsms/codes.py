@@ -133,6 +133,7 @@ CODES: dict[str, str] = {
     "DS363": "an answer that may not lack rows lacks some that a query has let go",
     "DS364": "WITH (approximate) of a query whose groups no collective index can answer",
     "DS365": "rows that are late, as a punctuation said that none such comes",
+    "DS366": "WITH (sample = scale) of a query whose sums nothing makes up for",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
     # rules: archives

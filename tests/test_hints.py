@@ -283,6 +283,9 @@ DS362
 DS364
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 WITH (approximate=0.1)
   CREATE QUERY q AS SELECT n FROM quotes [NOW] GROUP BY n HAVING COUNT(*) > 3 EVERY 5 s
+DS366
+  SELECT COUNT(*) FROM trades WITH (sample = scale)
+  SELECT COUNT(*) FROM trades SAMPLE 10 PERCENT WITH (sample = scale)
 """
 
 

@@ -179,3 +179,52 @@ def test_parameters_and_aliases() -> None:
     (answer,) = engine.execute("SELECT COUNT(*) AS n FROM s AS sample SAMPLE ? PERCENT", [50])
     assert 800 < answer.data["n"][0].as_py() < 1200
     assert _rows(engine, "SELECT COUNT(*) FROM s AS sample") == [(2000,)]
+
+
+def _estimates(values: list[float], percent: float) -> tuple[float, ...]:
+    """COUNT(*), SUM and AVG of a sample and their errors, from the definitions of Horvitz and
+    Thompson."""
+    w, n = 100 / percent, len(values)
+    mean = sum(values) / n
+    spread = w * (w - 1)
+    squares = sum(v * v for v in values)
+    apart = sum((v - mean) ** 2 for v in values)
+    return (
+        n * w, (n * spread) ** 0.5, sum(values) * w, (squares * spread) ** 0.5,
+        mean, (apart * spread) ** 0.5 / (n * w),
+    )  # fmt: skip  # pairs
+
+
+@pytest.mark.parametrize("window", ["[RANGE 1 s]", "[ROWS 500]", "[RANGE UNBOUNDED]"])
+def test_sums_of_a_sample_make_up_for_what_is_not_in_it(window: str) -> None:
+    engine = Engine()
+    engine.execute(STREAM)
+    read, option = f"FROM s {window} SAMPLE 20 PERCENT", "WITH (sample = scale)"
+    sums = f"SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a {read} {option}"
+    engine.execute(f"CREATE QUERY q AS {sums}")
+    slide = window.replace("]", " SLIDE 1 s]")
+    if "RANGE 1" in window:
+        engine.execute(f"CREATE QUERY p AS {sums.replace(window, slide)}")
+    engine.ingest("s", ROWS)
+    engine.heartbeat("s", 1_999_000)
+    kept = [x for (x,) in _rows(engine, f"SELECT x {read}")]
+    wanted = pytest.approx(_estimates(kept, 20), rel=1e-9)
+    assert _rows(engine, "SELECT * FROM q") == [wanted]
+    assert _rows(engine, sums) == [wanted]
+    if "RANGE 1" in window:
+        engine.heartbeat("s", 3_000_000)
+        pushes = [p for p in engine.subscribe("p", 0).take() if p.at == 2_000_000]
+        ((row,),) = (p.data.to_pylist() for p in pushes if p.data)
+        within = [x for _, x, t in ROWS if t >= 1_000_000]
+        assert abs(row["s"] - sum(within)) < 4 * row["s_error"]
+
+
+def test_weights_of_a_sample_of_what_was_shed_are_both() -> None:
+    engine = Engine()
+    engine.execute(STREAM.replace("RETAIN 1 h", "RETAIN 1 h WITH (shed = random)"))
+    engine.ingest("s", ROWS)
+    engine.heartbeat("s", 2_000_000)
+    read = "FROM s [RANGE 1 h] SAMPLE 50 PERCENT"
+    ((n,),) = _rows(engine, f"SELECT COUNT(*) {read}")
+    ((twice, error),) = _rows(engine, f"SELECT COUNT(*) {read} WITH (sample = scale, shed = scale)")
+    assert (twice, error) == (2.0 * n, pytest.approx((2 * n) ** 0.5))

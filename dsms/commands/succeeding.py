@@ -39,7 +39,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import HIDDEN, Registered, is_hidden
 from dsms.running.results import ResultLog
 from dsms.running.runtime import Runtime
-from dsms.running.shed import remember, scaled
+from dsms.running.shed import remember
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.types import ALWAYS
@@ -337,7 +337,7 @@ def _shape(query: Registered) -> tuple[object, ...]:
         output.slide is not None,
         output.restore,
         query.approximate,
-        scaled(dict(query.definition.options)),
+        {name for name, value in query.definition.options if value == "scale"},
         columns,
     )
 

@@ -32,6 +32,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "path": ("auto", "'is'", "ws", "ss", "iss"),
     "synopsis": ("auto", "running", "interval", "landmark", "basic", "collective", "own", "none"),
     "approximate": (),
+    "sample": ("none", "scale"),
     "shed": ("none", "random", "scale"),
     "priority": (),
     "strategy": ("upa", "direct", "nt"),

@@ -97,6 +97,9 @@ OPTIONS: dict[str, OptionSpec] = {
         "whether rows are left out where they come too fast, or (scale) sums make up for them",
         ("none", "random", "scale"),
     ),
+    "sample": OptionSpec(
+        ("query",), "word", "whether sums make up for what is not in a SAMPLE", ("none", "scale")
+    ),
     "shed_delay": OptionSpec(
         ("stream",), "duration", "how long rows may wait before some are left out"
     ),

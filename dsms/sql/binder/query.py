@@ -70,9 +70,8 @@ def _bound(
     said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
     whole = called(whole, catalog)
-    if said.get("shed") == "scale":
-        option = next(o for o in options if o.name.text.casefold() == "shed")
-        whole = scaled(whole, option, catalog)
+    if "scale" in (said.get("shed"), said.get("sample")):
+        whole = scaled(whole, options, catalog)
     now = now or not persistent
     ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
     body = wstream.rewrite_body(whole.body)

@@ -1,4 +1,5 @@
-"""WITH (shed = scale), rewritten before binding: sums that make up for rows that were shed.
+"""WITH (shed = scale), WITH (sample = scale), rewritten before binding: sums that make up for rows
+that were shed, or are not in the sample.
 
 Golab 2006, section 2.4.3; Horvitz and Thompson 1952.  With w, the weight of a row, which was kept
 with the chance 1 / w:
@@ -8,13 +9,19 @@ with the chance 1 / w:
     SUM(x)     SUM(x * w)                                       SUM(x * x * w * (w - 1))
     AVG(x)     SUM(x * w) / SUM(w), a = that, n = SUM(w)        SUM((x - a)^2 * w * (w - 1)) / n^2
 
+In a sample of p percent w is 100 / p.
+
 Each item that is one of these gets another one beside it, its name and ``_error``: the standard
 error.  All are made of sums of rows, so they are incremental, subtractable and shared as such.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
 
 from dsms.sql import ast
 from dsms.sql.binder.aggregates import is_aggregate_call
@@ -23,67 +30,108 @@ from dsms.sql.codes import error
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
 
+LEAST = Decimal("1e-300")  # percent; what is no share of rows is refused elsewhere
 SCALED = ("COUNT", "SUM", "AVG")
-HINT = "shed = scale is for COUNT, SUM and AVG over one stream that may shed; leave it out"
 
 
-def scaled(query: ast.Query, option: ast.Option, catalog: Catalog) -> ast.Query:
-    """The query with its sums scaled up.  Raises DS361 where nothing makes up for what was shed."""
-    select = query.body
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An option `shed = scale` or `sample = scale`, and what is told where it can't be."""
+
+    option: ast.Option
+
+    @property
+    def sample(self) -> bool:
+        return self.option.name.text.casefold() == "sample"
+
+    def refused(self, message: str, at: ast.Node | None = None, hint: str = "") -> Exception:
+        """DS361 or DS366."""
+        reads = "a SAMPLE" if self.sample else "one stream that may shed"
+        name = "sample" if self.sample else "shed"
+        unsaid = f"{name} = scale is for COUNT, SUM and AVG over {reads}; leave it out"
+        code = "DS366" if self.sample else "DS361"
+        return error(code, message, at or self.option, hint or unsaid)
+
+
+def scaled(query: ast.Query, options: Sequence[ast.Option], catalog: Catalog) -> ast.Query:
+    """The query with its sums scaled up, where `options` say so: they make up for what was shed, or
+    is not in the sample that is read, or both.  Raises DS361 and DS366 where nothing does."""
+    asked = [_Asked(o) for o in options if _scales(o)]
+    if not asked:
+        return query
+    first, select = asked[0], query.body
     if not isinstance(select, ast.Select):
-        raise error("DS361", "the parts of a set operation can't be scaled", option, HINT)
-    weight = _weight(select, option, catalog)
-    _check(select, query)
-    scale = _Scale(weight)
+        raise first.refused("the parts of a set operation can't be scaled")
+    weights = [(_chance if a.sample else _weight)(select, a, catalog) for a in asked]
+    _check(select, query, first)
+    scale = _Scale(reduce(_times, weights))
     items: list[ast.SelectItem | ast.StarItem] = []
     for item in select.items:
         items += scale.items(item)
     if not scale.found:
-        raise error("DS361", "there is no COUNT, SUM or AVG in it", option, HINT)
+        raise first.refused("there is no COUNT, SUM or AVG in it")
     having = None if select.having is None else scale.of(select.having)
     ordered = tuple(replace(o, expr=scale.of(o.expr)) for o in query.order_by)
     return replace(query, body=replace(select, items=tuple(items), having=having), order_by=ordered)
 
 
-def _weight(select: ast.Select, option: ast.Option, catalog: Catalog) -> ast.ColumnRef:
+def _scales(option: ast.Option) -> bool:
+    named = option.name.text.casefold() in ("shed", "sample")
+    return named and str(option.value).casefold() == "scale"
+
+
+def _weight(select: ast.Select, asked: _Asked, catalog: Catalog) -> ast.Expr:
     """The column of weights of the one stream that it reads."""
     ref = select.from_[0] if len(select.from_) == 1 else None
     if not isinstance(ref, ast.TableRef):
-        raise error("DS361", "it does not read one stream alone", option, HINT)
+        raise asked.refused("it does not read one stream alone")
     stream = catalog.find(ref.name.text, ref.name.quoted)
     if not isinstance(stream, StreamDef) or stream.weight is None:
         message = f"rows of {ref.name.text} have no weights"
-        raise error("DS361", message, option, "declare the stream WITH (shed = random)")
-    table = ref.alias or ref.name
-    column = ast.Ident(stream.schema[stream.weight].name, quoted=True, pos=option.pos)
-    return ast.ColumnRef(column, table, pos=option.pos)
+        raise asked.refused(message, hint="declare the stream WITH (shed = random)")
+    table, at = ref.alias or ref.name, asked.option.pos
+    column = ast.Ident(stream.schema[stream.weight].name, quoted=True, pos=at)
+    return ast.ColumnRef(column, table, pos=at)
 
 
-def _check(select: ast.Select, query: ast.Query) -> None:
+def _chance(select: ast.Select, asked: _Asked, catalog: Catalog) -> ast.Expr:
+    """What a row of the one sample that it reads stands for."""
+    ref = select.from_[0] if len(select.from_) == 1 else None
+    if not isinstance(ref, ast.TableRef | ast.SubqueryRef) or ref.sample is None:
+        hint = "write SAMPLE p PERCENT behind the one thing that it reads"
+        raise asked.refused("it does not read one sample alone", hint=hint)
+    if ref.sample.by:
+        message = "rows of a SAMPLE with BY are drawn together, so errors are not those of rows"
+        raise asked.refused(message, ref.sample, "leave BY out, or sample = scale")
+    return ast.FloatLit(float(100 / Fraction(max(ref.sample.percent, LEAST))), pos=asked.option.pos)
+
+
+def _check(select: ast.Select, query: ast.Query, asked: _Asked) -> None:
     if select.distinct:
-        raise error("DS361", "nothing makes up for values that DISTINCT misses", select, HINT)
+        raise asked.refused("nothing makes up for values that DISTINCT misses", select)
     if select.output is not None and select.output.kind is ast.OutputKind.WSTREAM:
-        raise error("DS361", "sums over results can't be scaled", select.output, HINT)
-    for node in (select, *query.order_by):
+        raise asked.refused("sums over results can't be scaled", select.output)
+    outside = replace(select, from_=()) if asked.sample else select
+    for node in (outside, *query.order_by):
         for part in ast.walk(node):
             if isinstance(part, ast.Query):
-                raise error("DS361", "its subquery can't be scaled", part, HINT)
+                raise asked.refused("its subquery can't be scaled", part)
             if is_aggregate_call(part):
-                _check_call(part)
+                _check_call(part, asked)
 
 
-def _check_call(call: ast.Node) -> None:
+def _check_call(call: ast.Node, asked: _Asked) -> None:
     assert isinstance(call, ast.FuncCall)
     name = call.name.text.upper()
     if call.distinct or name not in SCALED:
         shown = f"{name}(DISTINCT ...)" if call.distinct else name
-        raise error("DS361", f"nothing makes up for rows that {shown} misses", call, HINT)
+        raise asked.refused(f"nothing makes up for rows that {shown} misses", call)
 
 
 class _Scale:
     """Rewrites calls over rows of a weight; `found`: whether there were any."""
 
-    def __init__(self, weight: ast.ColumnRef) -> None:
+    def __init__(self, weight: ast.Expr) -> None:
         self.weight = weight
         self.found = False
 
