@@ -261,8 +261,7 @@ class Selection:
                 self._task.run()
             return
         try:
-            look = None if self._cancel is None else self._cancel.check
-            with looking(look), cuttable(self._cancel):
+            with looking(self._check), cuttable(self._cancel):
                 self._outcome = self._rows()
         except Exception as error:
             self._outcome = error

@@ -3,13 +3,11 @@ complete.
 
 Terms (all instants µs):
   newest      the largest accepted timestamp
-  promised    heartbeats, and moves of an idle stream with the others: nothing at or before it
-              follows
+  promised    heartbeats, and moves with others when idle: nothing at or before it follows
   settled     max(newest - slack, promised): rows up to here stand in their final order; more rows
               *of* that instant may come and take their place behind
   completed   max(newest - slack - 1, promised): no row at or before it will be accepted any more.
-              After `end()` it is FOREVER - 1.  System time: one µs before the engine's clock.
-              ALWAYS before anything is known.
+              ALWAYS at first, FOREVER - 1 after `end()`; system time: one µs before the clock.
 
 A row is late if its timestamp is <= completed when it comes, judged row by row, so how rows are cut
 into frames changes nothing; and if a punctuation has said that no such row comes (`promises`).
@@ -45,8 +43,7 @@ class StreamInput:
 
     moved_up  whether some row of LATE INTO has a later instant than its timestamp column says
     fed_by    the queries that give it its rows (`dsms.intake.fed`); empty: rows come from outside
-    lacking   of queries that fed it and don't any more: (until which instant, of which share of
-              what came their rows are), where their streams shed
+    lacking   of queries that fed it what streams that shed had left: until when, which share
     """
 
     moved_up = False
