@@ -206,8 +206,7 @@ class Selection:
         return self._reading is not None and self._archives is not None
 
     def step(self) -> bool:
-        """One sub-window is read, for this query or for one that goes before it; or the plan is
-        run."""
+        """A sub-window is read, for this query or one that goes before it; or the plan is run."""
         try:
             if self._reading is None:
                 self._check()
