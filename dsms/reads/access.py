@@ -68,8 +68,9 @@ def since(
 
 
 def _check_kept(runtime: Runtime, needed: Iterable[Read], at: int) -> None:
-    for read in needed:
-        query = runtime.queries.get(Catalog.key(relation(read.node)))
+    leaves = (leaf for read in needed for leaf in lp.leaves_of(read.node))
+    for leaf in leaves:
+        query = runtime.queries.get(Catalog.key(relation(leaf)))
         share = None if query is None else kept_share(query, at)
         if query is not None and share is not None:
             message = f"query {query.name} has let go of rows: it rests on {share:.1%} of them"
