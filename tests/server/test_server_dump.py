@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.engine import Engine
+from dsms.python_functions import Functions, host
 from dsms.sql.types import FLOAT, STRING, decimal
 from dsms_client import connect, literals
 from dsms_client.cli import main
@@ -23,7 +24,8 @@ from tests.effort import examples
 from tests.listed import LISTS
 from tests.server.harness import Running
 
-FOLDERS = sorted((Path(__file__).parent.parent / "folders").glob("*.tar.xz"))
+HERE = Path(__file__).parent.parent / "folders"
+FOLDERS = sorted(HERE.glob("*.tar.xz"))
 DECLARED = """
 CREATE STREAM s (k STRING, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 HOUR;
 CREATE TABLE "T x" (k STRING PRIMARY KEY, n INT);
@@ -90,7 +92,16 @@ def test_one_that_fails_is_told_with_its_place(serve: Any, tmp_path: Path) -> No
     assert ran(serve(Engine()), "restore", str(tmp_path / "none.sql"))[0] == 2
 
 
+@pytest.fixture
+def functions() -> Iterator[None]:
+    """The folder of functions in Python is named that some of the queries of older folders call."""
+    host.name(Functions(str(HERE / "functions")))
+    yield
+    host.close()
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name.partition(".")[0])
+@pytest.mark.usefixtures("functions")
 def test_what_stands_in_older_folders_can_be_moved(
     serve: Any, tmp_path: Path, folder: Path
 ) -> None:
