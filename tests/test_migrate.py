@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dsms import Engine
+from dsms.python_functions import Functions, host
 from dsms.recovering.migrating import layout_of
 from dsms.storage.catalog import VERSION
 from dsms_client.cli import main
 from tests.folders.play import answers
 
-FOLDERS = sorted((Path(__file__).parent / "folders").glob("*.tar.xz"))
+HERE = Path(__file__).parent / "folders"
+FOLDERS = sorted(HERE.glob("*.tar.xz"))
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -33,6 +36,15 @@ def unpacked(archive: Path, place: Path) -> dict:
     return json.loads((place / "expected.json").read_text(encoding="utf-8"))
 
 
+@pytest.fixture
+def functions() -> Iterator[None]:
+    """The folder of functions in Python is named that some of the queries call."""
+    host.name(Functions(str(HERE / "functions")))
+    yield
+    host.close()
+
+
+@pytest.mark.usefixtures("functions")
 @pytest.mark.parametrize("archive", FOLDERS, ids=lambda p: p.name.partition(".")[0])
 def test_an_older_folder_is_brought_to_todays_layout(archive, tmp_path, capsys):
     asked = unpacked(archive, tmp_path)["stopped"]["asked"]

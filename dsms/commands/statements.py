@@ -148,9 +148,8 @@ def slices(
 
 def _cancelled(problem: DsmsError) -> DsmsError:
     """What ended a statement: where a function in Python was cut off, that it was cancelled."""
-    if problem.code != "DS249":
-        return problem
-    return UsageError("DS610", "the statement was cancelled")
+    cut = problem.code == "DS249"
+    return UsageError("DS610", "the statement was cancelled") if cut else problem
 
 
 def _scanned(text: str) -> Generator[Statement, None, Iterable[Piece]]:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Any, TypeVar
 
 from dsms.api import Cancel
-from dsms_server.clock import elapsed
+from dsms_server import clock
 from dsms_server.face import EngineFace
 from dsms_server.worker import Steps
 
@@ -38,16 +38,16 @@ def whole(engine: EngineFace, cancel: Cancel | None = None) -> Steps:
 
 def some_at_once(pieces: Generator[Any, Any, T]) -> Generator[None, None, T]:
     """Pieces that wait for nobody, so many in a slice that it is short; their result."""
-    until = elapsed() + READ_SECONDS
+    until = clock.elapsed() + READ_SECONDS
     while True:
         try:
             next(pieces)
         except StopIteration as end:
             result: T = end.value
             return result
-        if elapsed() >= until:
+        if clock.elapsed() >= until:
             yield None
-            until = elapsed() + READ_SECONDS
+            until = clock.elapsed() + READ_SECONDS
 
 
 def nothing(result: Any, error: BaseException | None) -> None:

@@ -43,7 +43,7 @@ def test_what_takes_long_shortens_them_at_once():
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(slices, "elapsed", lambda: now[0])
+    monkeypatch.setattr(slices.clock, "elapsed", lambda: now[0])
     return now
 
 
