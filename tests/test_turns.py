@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dsms.api import Cancel
@@ -9,6 +10,7 @@ from dsms.engine import Engine
 from dsms.errors import UsageError
 from dsms.running.pipeline import LEAST, Pipeline
 from dsms.settings import Settings
+from dsms.sharing.feed import ENOUGH
 from tests.effort import thinned
 
 SECOND = 1_000_000
@@ -215,3 +217,26 @@ def test_a_step_that_takes_a_whole_turn_makes_the_next_ones_shorter():
     told, most = answers(over)
     assert told == answers(None)[0]
     assert min(most) == LEAST and max(most[-20:]) > LEAST
+
+
+def test_groups_are_not_let_go_of_in_the_middle_of_anothers_work():
+    """Two queries number the same groups, and every step is a turn: each boundary has the groups of
+    two seconds, and those of long ago don't pile up."""
+    n = ENOUGH + 1
+    engine = Engine(settings=Settings(pause=lambda: True))
+    engine.execute("""
+        CREATE STREAM s (k INT, x INT, t TIMESTAMP) TIMESTAMP BY t;
+        CREATE QUERY a AS SELECT k, COUNT(*) AS n FROM s [RANGE 2 s] WHERE x > 1 GROUP BY k
+            ON LOOKUP;
+        CREATE QUERY b AS SELECT k, COUNT(*) AS n FROM s [RANGE 2 s SLIDE 1 s] GROUP BY k""")
+    told = engine.subscribe("b")
+    at, x = np.arange(n), np.random.default_rng(1).integers(0, 3, (10, n))
+    for i in range(10):
+        rows = {"k": 2048 * i + at % 4096, "x": x[i], "t": i * SECOND + at * SECOND // n}
+        engine.ingest("s", rows)
+        while engine.turns.behind:
+            engine.work()
+    found = {p.at: p.data for p in told.take() if p.kind != "progress"}
+    sums = [(len(d), sum(d["n"].to_pylist())) for at, d in found.items() if at > SECOND]
+    assert sums == [(6144, 2 * n)] * 8
+    assert engine.runtime.shared.spaces[0].keys.rows < 2048 * 9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,7 +35,9 @@ class Grouped(Protocol):
 @dataclass(slots=True)
 class KeySpace:
     """Codes of the groups of one stream by the same keys; feeds with different conditions share
-    it."""
+    it.
+
+    working  pieces of work that have begun and not ended; they hold codes"""
 
     stream: str
     exprs: tuple[Expr, ...]
@@ -46,6 +48,7 @@ class KeySpace:
     looked: int = 0
     unlooked: int = 0
     rank: np.ndarray | None = None  # codes in the order of their keys, while no key is new
+    working: int = 0
 
     def __post_init__(self) -> None:
         self.keys = GroupKeys(tuple(e.type for e in self.exprs))
@@ -76,13 +79,33 @@ class KeySpace:
             self.rank = used[by_columns(self.keys.gather(used), len(used))]
         return self.rank
 
-    def forget(self) -> None:
-        """Let go of groups that no sub-window holds."""
-        if not self.exprs or self.keys.rows < 4096:
-            return
-        self.unlooked += 1
-        if self.unlooked < LOOK_EVERY and self.keys.rows < GROWN * self.looked:
-            return
+    def work(self, steps: Iterator[None]) -> Iterator[None]:
+        """The steps, between which others may have turns: until the last, no group is let go of by
+        others."""
+        self.working += 1
+        try:
+            yield from steps
+        finally:
+            self.working -= 1
+        if not self.working and self._due():  # it may have been put off
+            self._forget()
+
+    def forget(self, within: bool = False) -> None:
+        """Let go of groups that no sub-window holds, or do so once nobody is in the middle of work.
+        `within`: the caller is, and holds no codes."""
+        self.unlooked += self._many
+        if self.working <= within and self._due():
+            self._forget()
+
+    @property
+    def _many(self) -> bool:
+        return bool(self.exprs) and self.keys.rows >= 4096
+
+    def _due(self) -> bool:
+        often = self.unlooked >= LOOK_EVERY or self.keys.rows >= GROWN * self.looked
+        return self._many and often
+
+    def _forget(self) -> None:
         self.unlooked, self.looked = 0, self.keys.rows
         live = np.zeros(self.keys.capacity, np.bool_)
         for feed in self.feeds:

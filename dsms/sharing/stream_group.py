@@ -53,7 +53,7 @@ class StreamGroup(Group[GroupFeed, Request]):
     def fill(self, past: Sequence[Batch], then: Iterator[None]) -> None:
         """Rows of before, and what is to be done once they are in the feed."""
         self.waiting.extend(past)
-        self.under_way = self._filling(then)
+        self.under_way = self.feed.space.work(self._filling(then))
 
     def _filling(self, then: Iterator[None]) -> Iterator[None]:
         yield from self._take_in()
@@ -117,7 +117,7 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def advance(self, upto: int, cancel: Cancel | None = None) -> None:
         self._go_on(cancel)
-        self.under_way = self._moving(upto)
+        self.under_way = self.feed.space.work(self._moving(upto))
         self._go_on(cancel)
 
     def settled(self) -> None:
@@ -197,7 +197,7 @@ class StreamGroup(Group[GroupFeed, Request]):
                 mine = min([self.feed.open, *map(self._oldest, readers)])
                 feed.trim(mine)
                 oldest = min(oldest, mine)
-            self.feed.space.forget()
+            self.feed.space.forget(within=self.under_way is not None)
             if self.numbers is not None:
                 self.numbers.forget(self.feed.phase + oldest * self.feed.span)
 
