@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -117,6 +118,32 @@ def test_rows_that_are_there_already_are_joined_to_later_ones_bit_by_bit() -> No
         assert before <= (calls + 1) * MOVED * LONG
         calls += 1
     assert calls > 4 and (held[0].ts == np.arange(n)).all()
+
+
+def _cut_finer(ring: Ring) -> int:
+    ring.keep("p", Need(length=920, span=46))
+    return 51
+
+
+def _set_back(ring: Ring) -> int:
+    ring.set_back(46)
+    return 45
+
+
+@pytest.mark.parametrize("after", [_cut_finer, _set_back])
+def test_rows_that_are_put_together_anew_are_there_once(monkeypatch, after) -> None:
+    """The first batch stays as it is; to it had been joined what lies elsewhere now."""
+    for name, value in (("LONG", 2), ("MUCH", 16), ("LEAST", 64), ("SHORT", 4)):
+        monkeypatch.setattr(joining, name, value)
+    ring = Ring()
+    ring.keep("q", Need(length=920, span=920))
+    for start, stop in pairwise((0, *range(40, 53, 2))):
+        ring.add(batch(start, stop - start))
+    assert ring.joining.done == 48 and len(ring.buffer) == 7
+    newest = after(ring)
+    found = concat([s.rows for s in ring.subwindows()])
+    assert found.ids[0].tolist() == [2 * n for n in range(52)] and ring.count == 52
+    assert found.ts.tolist() == [min(n, newest) for n in range(52)]
 
 
 def test_texts_that_no_column_holds_are_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:

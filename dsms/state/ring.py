@@ -106,9 +106,8 @@ class Ring:
             self._cut_again()
 
     def _cut_again(self) -> None:
-        rows = [s.rows for s in self.closed] + self.buffer
+        rows = [s.rows for s in self.closed] + self._emptied()
         self.closed.clear()
-        self.buffer = []
         for batch in rows:
             self._take(batch)
 
@@ -150,6 +149,12 @@ class Ring:
         self.buffer.append(rows)
         self.buffer = self.joining.gathered(self.buffer)
 
+    def _emptied(self) -> list[Batch]:
+        """The rows of the sub-window that is open, which it has no more."""
+        rows, self.buffer = self.buffer, []
+        self.joining.forget()
+        return rows
+
     def _open(self) -> Batch:
         """The rows of the sub-window that is open, of which there is one at least."""
         rows = self.joining.joined(self.buffer)
@@ -188,15 +193,14 @@ class Ring:
 
     def change(self, to: Callable[[Batch], Batch]) -> None:
         """All rows become others, as many, of the same instants; sub-windows are sealed anew."""
-        self.buffer = [to(b) for b in self.buffer]
+        self.buffer = [to(b) for b in self._emptied()]
         self.closed = deque(self._sealed(s.number, to(s.rows)) for s in self.closed)
 
     def set_back(self, to: int) -> None:
         """As if no row had come at `to` or later: those that did are stamped before it."""
         last = self._number(to - 1)
-        rows = [s.rows for s in self.closed if s.number >= last] + self.buffer
+        rows = [s.rows for s in self.closed if s.number >= last] + self._emptied()
         self.closed = deque(s for s in self.closed if s.number < last)
-        self.buffer = []
         self.reach, self.newest = min(self.reach, to - 1), min(self.newest, to - 1)
         for batch in rows:
             self._take(stamped_before(batch, to))
