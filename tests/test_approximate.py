@@ -140,6 +140,23 @@ def test_each_answer_says_so():
     assert any("count(*) > 1, approximate by 20%" in line for line in plan)
 
 
+@pytest.mark.parametrize("shown", ["k", "k, SUM(x) AS x"])
+@pytest.mark.parametrize("large", [1 << 59, (1 << 63) - 1])
+@pytest.mark.parametrize("kind", ["INT", "DECIMAL(30,0)"])
+def test_sums_too_large_for_an_index_leave_the_condition_as_it_is(shown, large, kind):
+    """Of other groups, too: of these none is far below, nor has it no sum."""
+    engine = Engine()
+    engine.execute(f"""
+        CREATE STREAM s (k INT, x {kind}, t TIMESTAMP) TIMESTAMP BY t;
+        CREATE QUERY q AS SELECT {shown} FROM s [RANGE 2 s SLIDE 1 s] GROUP BY k
+            HAVING SUM(x) > 100 AND k < 9 WITH (approximate = 0.1)""")
+    x = [large, 5, 200, -3, None, 200]
+    engine.ingest("s", {"k": [1, 2, 3, 4, 5, 9], "x": x, "t": list(range(6))})
+    engine.heartbeat("s", 2 * S)
+    answers = by_instant(engine, "q")
+    assert [list(found) for found in answers.values()] == [[1, 3]] * len(answers) != []
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [

@@ -20,9 +20,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dsms.aggregates.parts.additive import Additive
 from dsms.aggregates.parts.cells import State
+from dsms.operators.expressions import compile_predicate
 from dsms.operators.sort import by_columns
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.column import AggregateColumn
@@ -334,12 +336,27 @@ def _groups(
     state = column.probe_some(low, high, code)
     value = value_of(column, call, state)
     if value is None:
+        if bundle.loose and bundle.alone is not None:  # all groups, and nobody looks at them again
+            passed = _fulfilling(bundle, bundle.alone, state, len(code))
+            code, state = code[passed], column.algebra.take(state, passed)
         return code, np.full(len(code), np.iinfo(np.int64).max), state
     if bundle.alone is not None and _below(bundle.alone):
         passed = np.flatnonzero((value > 0) & (value < least))
     else:
         passed = passing(call, value, least)
     return code[passed], value[passed], column.algebra.take(state, passed)
+
+
+def _fulfilling(bundle: Bundle, member: Member[Any], state: State, n: int) -> np.ndarray:
+    """The places of the cells that fulfil the member's condition, as it says."""
+    found, keys = threshold_of(member), len(member.request.keys)
+    assert found is not None and found.condition is not None
+    cols: list[pa.Array] = [pa.nulls(n)] * (keys + len(bundle.aggs))
+    for i, agg in enumerate(bundle.aggs):
+        if agg == found.call:
+            cols[keys + i] = bundle.view.lower(agg, state)
+    holds = compile_predicate(found.condition)(cols, n, member.above.errors)
+    return np.flatnonzero(pc.fill_null(holds, False))
 
 
 def _found(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np.ndarray, bool]:
