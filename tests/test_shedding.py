@@ -287,6 +287,8 @@ def test_late_rows_go_on_with_their_weights():
         ("ALTER STREAM s RENAME COLUMN shed_weight TO w", "DS439"),
         ("CREATE QUERY q AS SELECT k FROM s [NOW] WITH (shed = random)", "DS215"),
         ("INSERT INTO s SELECT Istream(k, x) FROM plain [NOW]", "DS360"),
+        ("CREATE STREAM z (k INT) WITH (shed = random, shed_delay = 0 s)", "DS215"),
+        ("ALTER STREAM s SET (shed_delay = 0 s)", "DS215"),
     ],
 )
 def test_what_shedding_refuses(sql, code):

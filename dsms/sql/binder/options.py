@@ -13,7 +13,7 @@ from dsms.sql.codes import error, suggest
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
     """`on`: stream, table, query, select (asked once: which takes those of queries, too).  `type`:
-    word (one of `choices`), int (>= `least`), share, bool, text, or duration (µs)."""
+    word (one of `choices`), int (>= `least`), share, bool, text, or duration (µs, >= `least`)."""
 
     on: tuple[str, ...]
     type: str
@@ -101,7 +101,7 @@ OPTIONS: dict[str, OptionSpec] = {
         ("query",), "word", "whether sums make up for what is not in a SAMPLE", ("none", "scale")
     ),
     "shed_delay": OptionSpec(
-        ("stream",), "duration", "how long rows may wait before some are left out"
+        ("stream",), "duration", "how long rows may wait before some are left out", least=1
     ),
     "max_state": OptionSpec(("query",), "int", "bytes of state before the query stops", least=1),
     "over": OptionSpec(
@@ -157,9 +157,10 @@ def _value(name: str, spec: OptionSpec, option: ast.Option) -> Option:
                 return value
             expected = f"a whole number, at least {spec.least}"
         case "duration":
-            if isinstance(value, ast.Duration):
+            if isinstance(value, ast.Duration) and value.micros >= spec.least:
                 return value.micros
-            expected = "a duration, such as 10 MINUTES"
+            longer = ", longer than 0 s" if spec.least else ""
+            expected = f"a duration{longer}, such as 10 MINUTES"
         case "share":
             if isinstance(value, int | float) and 0.01 <= value <= 0.75:
                 return float(value)
