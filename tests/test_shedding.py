@@ -73,6 +73,14 @@ def test_once_less_comes_all_rows_are_kept_again():
     assert shedder.share == 1.0
 
 
+@pytest.mark.parametrize("passed", [20, 3600, 10**6])
+def test_after_a_while_without_rows_the_next_is_kept(passed):
+    shedder = Shedder(LEAST)
+    shedder.look(Waited(30 * S, 0), 2 * S)
+    shedder.look(Waited(0, passed * S), 2 * S)
+    assert shedder.share == 1.0
+
+
 def test_rows_are_drawn_by_their_numbers_however_they_are_cut():
     whole = drawn(0, 10_000, 0.25)
     assert whole.tolist() == [*drawn(0, 17, 0.25), *drawn(17, 9_983, 0.25)]

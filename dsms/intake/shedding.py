@@ -9,7 +9,8 @@ what was kept.
 The share follows how long rows have waited until they are taken.  Of `passed` µs between two looks,
 in which that age has grown by `grown`, the entry took rows at 1 - grown / passed of the rate at
 which they came.  The next share makes that rate 1 + (age - delay / 2) / delay of it: ages come to
-rest at half of the delay.
+rest at half of the delay.  A look changes the share by little, but upwards the more the longer the
+last one is ago: where few rows come there are few looks.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ DELAY = 2_000_000  # µs: how long rows may wait, if the stream does not say
 LEAST = 2.0**-10  # of all rows are kept in any case
 LOOKS = 8  # at the age, while rows may wait for the delay
 DOWN, UP = 0.25, 2.0  # by so much a look may change the share
+MOST = 64  # delays without a look that count
 ENTRIES = 64  # of the history of shares
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -69,6 +71,8 @@ class Shedder:
         slower = 1 - (waited.age - self.age) / passed
         wanted = 1 + (waited.age - delay / 2) / delay
         factor = min(UP, max(DOWN, slower / wanted))
+        if factor > 1:  # once for each delay that has passed; `MOST` of them lead to all
+            factor **= min(MOST, max(1.0, passed / delay))
         self.share = min(1.0, max(LEAST, self.share * factor))
         self.seen, self.age = waited.at, waited.age
 
