@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.intake.shedding import LEAST, Shedder, Waited, drawn
+from dsms.running import shed as running_shed
 from tests.archives import killed
 from tests.effort import examples
 
@@ -243,6 +244,33 @@ def test_readers_of_sums_that_are_not_scaled_get_no_scaled_ones():
     reader = made.subscribe("q")
     made.execute(f"{text} WITH (shed = scale)")
     assert reader.take()[-1].code == "DS435"
+
+
+@pytest.mark.parametrize("sheds", [True, False])
+def test_what_an_answer_rests_on_is_found_in_one_walk(monkeypatch, sheds):
+    """Every stream reads the two before: there are 2^8 ways to the first, of which the longest
+    windows count; where none sheds nobody goes any."""
+    made = Engine()
+    shed = "WITH (shed = random)" if sheds else ""
+    made.execute(f"""
+        CREATE STREAM a0 (k INT, t TIMESTAMP) TIMESTAMP BY t {shed};
+        CREATE STREAM b0 (k INT, t TIMESTAMP) TIMESTAMP BY t""")
+    for level in range(8):
+        both = f"SELECT k FROM a{level} [NOW] UNION ALL SELECT k FROM b{level} [RANGE 3 s]"
+        for name in "ab":
+            made.execute(f"CREATE STREAM {name}{level + 1} AS SELECT Istream(k) FROM ({both}) AS x")
+    if sheds:
+        made.runtime.inputs["a0"].shedder = Shedder(0.5)
+    made.ingest("a0", [[1, 0]] * 100)
+    seen = []
+    whole = running_shed._since
+    monkeypatch.setattr(running_shed, "_since", lambda *a: seen.append(a) or whole(*a))
+    for at, known in ((20 * S, True), (25 * S, False)):
+        made.heartbeat("a0", at)
+        made.heartbeat("b0", at)
+        share = made.execute("SELECT k FROM a8 [NOW]")[0].share
+        assert share == (0.5 if sheds and known else None)
+    assert len(seen) == (32 if sheds else 0)
 
 
 def test_what_was_kept_comes_back(tmp_path):

@@ -4,7 +4,7 @@ with such joins, and of what reads them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dsms.intake.stream import StreamInput
 from dsms.plan.windows import longest
@@ -27,24 +27,33 @@ def share_of(runtime: Surroundings, query: Registered, at: int | None = None) ->
     """Which share of the rows that came a query's answer, at an instant (None: its clock), rests
     on: the least of the streams that it reads, over the instants that its windows hold, and of its
     joins, of the rows that these would hold.  None: all of them."""
-    reads = {*query.reads, *map(Catalog.key, query.definition.over)}
     at = query.shown_clock if at is None else at
-    found = kept_share(query, at), shares(runtime, reads, query.output, at)
+    found = _let_go(query, at), shares(runtime, _keys(query), query.output, at)
     return min((share for share in found if share is not None), default=None)
 
 
 def shares(runtime: Surroundings, reads: Iterable[str], plan: lp.Node, at: int) -> float | None:
-    """As `share_of`, of a plan that reads streams and queries of these keys."""
+    """As `share_of`, of a plan that reads streams and queries of these keys.  What is behind them
+    is looked at once, whatever leads there, for the earliest instant."""
+    first = [_node(runtime, key) for key in reads]
+    order = _in_order(runtime, first)
+    if not any(_loses(runtime, node) for node in order):
+        return None
     since = _since(plan, at)
+    known = {node: since if node.stream else at for node in first}
     found: list[float | None] = []
-    for key in reads:
-        entry = runtime.inputs.get(key)
-        if entry is None:
-            found.append(_of(runtime, key, at))
-            continue
-        found.append(None if entry.shedder is None else entry.shedder.kept(since))
-        found += [_of(runtime, Catalog.key(feeder), since) for feeder in entry.fed_by]
-        found += [share for until, share in entry.lacking if until > since]
+    for node in order:
+        at = since = known[node]
+        query, entry = _query(runtime, node), _entry(runtime, node)
+        if query is not None:
+            found.append(_let_go(query, at))
+            since = _since(query.output, at)
+        if entry is not None:
+            found.append(None if entry.shedder is None else entry.shedder.kept(at))
+            found += [share for until, share in entry.lacking if until > at]
+        for other in _read_by(runtime, node):
+            mine = since if other.stream else at
+            known[other] = min(mine, known.get(other, mine))
     return min((share for share in found if share is not None), default=None)
 
 
@@ -56,16 +65,70 @@ def remember(runtime: Surroundings, entry: StreamInput, query: Registered) -> No
         entry.lacking = (*later, (query.clock, share))
 
 
+class Node(NamedTuple):
+    """A stream, or a query, by its key."""
+
+    stream: bool
+    key: str
+
+
+def _node(runtime: Surroundings, key: str) -> Node:
+    return Node(key in runtime.inputs, key)
+
+
+def _entry(runtime: Surroundings, node: Node) -> StreamInput | None:
+    return runtime.inputs.get(node.key) if node.stream else None
+
+
+def _query(runtime: Surroundings, node: Node) -> Registered | None:
+    return None if node.stream else runtime.queries.get(node.key)
+
+
+def _let_go(query: Registered, at: int) -> float | None:
+    return kept_share(query, at) if query.lets_go else None
+
+
+def _loses(runtime: Surroundings, node: Node) -> bool:
+    """Whether rows may be left out there."""
+    query, entry = _query(runtime, node), _entry(runtime, node)
+    if entry is not None:
+        return entry.shedder is not None or bool(entry.lacking)
+    return query is not None and query.lets_go
+
+
+def _keys(query: Registered) -> set[str]:
+    return {*query.reads, *map(Catalog.key, query.definition.over)}
+
+
+def _read_by(runtime: Surroundings, node: Node) -> list[Node]:
+    """What a query reads, or which queries feed a stream."""
+    query, entry = _query(runtime, node), _entry(runtime, node)
+    if entry is not None:
+        return [Node(False, Catalog.key(feeder)) for feeder in entry.fed_by]
+    return [] if query is None else [_node(runtime, key) for key in _keys(query)]
+
+
+def _in_order(runtime: Surroundings, first: Iterable[Node]) -> list[Node]:
+    """These and all behind them, whoever reads before what it reads."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    ahead = [(node, False) for node in first]
+    while ahead:
+        node, over = ahead.pop()
+        if over:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            ahead.append((node, True))
+            ahead += [(other, False) for other in _read_by(runtime, node)]
+    return order[::-1]
+
+
 def told(runtime: Surroundings, plan: lp.Node, at: int) -> tuple[float | None, float | None]:
     """Of an answer that is given once: by which share its groups may miss a threshold, and the
     share of the rows that it rests on (`dsms.api.Rows`)."""
     reads = {home_of(leaf) for leaf in lp.leaves_of(plan)}
     return of_plan(runtime.queries, plan), shares(runtime, reads, plan, at)
-
-
-def _of(runtime: Surroundings, key: str, at: int) -> float | None:
-    query = runtime.queries.get(key)
-    return None if query is None else share_of(runtime, query, at)
 
 
 def _since(plan: lp.Node, at: int) -> int:
