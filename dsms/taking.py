@@ -22,7 +22,7 @@ from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
 from dsms.intake.named_values import named_values
 from dsms.intake.outcome import Accepted
-from dsms.intake.shedding import Waited, noted, thinned
+from dsms.intake.shedding import Waited, missed, noted, thinned
 from dsms.intake.stream import StreamInput
 from dsms.listening import Listening, telling
 from dsms.python_functions.cutting import cuttable
@@ -108,6 +108,8 @@ class Taking(Listening):
         kept = thinned(entry, rows, waited)
         report = self.take(key, kept, part=part, cancel=cancel)
         shed = len(rows) - len(kept)
+        if shed and not len(kept):
+            missed(entry, not_too_far(entry, rows.columns))
         return replace(report, shed=shed) if shed else report
 
     def _converted(self, key: str, data: Any) -> Converted:

@@ -246,6 +246,39 @@ def test_readers_of_sums_that_are_not_scaled_get_no_scaled_ones():
     assert reader.take()[-1].code == "DS435"
 
 
+def test_frames_of_which_nothing_is_kept_are_told():
+    """Until rows come that stand for them."""
+    made = engine(LEAST)
+    count = "SELECT COUNT(*) FROM s [RANGE 10 s]"
+    assert made.execute(count)[0].share is None
+    for number in range(3):
+        assert made.ingest("s", [[1, 1.0, number * S]]).shed == 1
+    assert (ask(made, count), made.execute(count)[0].share) == ([(0,)], 0.0)
+    shedder = made.runtime.inputs["s"].shedder
+    assert shedder.history == [[2 * S, 0, 3]]
+    shedder.share = 0.75
+    while not made.ingest("s", [[1, 1.0, 3 * S]]).accepted:
+        pass
+    made.heartbeat("s", 4 * S)
+    assert made.execute(count)[0].share == 0.75
+    made.heartbeat("s", 14 * S)
+    assert made.execute(count)[0].share is None
+
+
+def test_frames_of_which_nothing_was_kept_are_told_beside_those_of_which_all_was():
+    made = engine(LEAST)
+    made.ingest("s", [[1, 1.0, 0]])
+    made.runtime.inputs["s"].shedder.share = 1.0
+    made.ingest("s", [[1, 1.0, S]] * 3)
+    made.heartbeat("s", 2 * S)
+    assert made.execute("SELECT COUNT(*) FROM s [RANGE 10 s]")[0].share == 0.75
+    made.execute("CREATE STREAM late (k INT) WITH (shed = random)")
+    made.advance(S)
+    made.runtime.inputs["late"].shedder = Shedder(LEAST)
+    assert made.ingest("late", [[1]]).shed == 1
+    assert made.execute("SELECT COUNT(*) FROM late [RANGE 10 s]")[0].share == 0.0
+
+
 @pytest.mark.parametrize("sheds", [True, False])
 def test_what_an_answer_rests_on_is_found_in_one_walk(monkeypatch, sheds):
     """Every stream reads the two before: there are 2^8 ways to the first, of which the longest

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from dsms.intake.convert import Converted
+from dsms.intake.convert import Converted, Refusal
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS
 
@@ -99,10 +99,23 @@ class Shedder:
         `newest`."""
         rows, weight = len(weights), float(np.asarray(weights).sum())
         last = self.history[-1] if self.history else None
+        if last is not None and not last[1] and weight > rows:  # they stand for those, too
+            newest = max(newest, int(self.history.pop()[0]))
+            last = self.history[-1] if self.history else None
         whole = last is not None and last[1] == last[2] and rows == weight
         if last is not None and (last[0] == newest or whole):
             self.history[-1] = [newest, last[1] + rows, last[2] + weight]
             return
+        self._add(newest, rows, weight)
+
+    def miss(self, newest: int, count: int) -> None:
+        """So many rows came, and none was taken: later ones stand for them, if any come."""
+        if self.history and not self.history[-1][1]:
+            last, _, missed = self.history.pop()
+            newest, count = max(newest, int(last)), count + int(missed)
+        self._add(newest, 0, count)
+
+    def _add(self, newest: int, rows: int, weight: float) -> None:
         self.history.append([newest, rows, weight])
         if len(self.history) > ENTRIES:
             old, new = self.history[: ENTRIES // 2], self.history[ENTRIES // 2 :]
@@ -134,6 +147,13 @@ class Entry(Protocol):
     shedder: Shedder | None
     newest: int
 
+    @property
+    def completed(self) -> int: ...
+
+    def timestamps(
+        self, column: pa.Array, kept: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, tuple[Refusal, ...]]: ...
+
 
 def thinned(entry: Entry, rows: Converted, waited: Waited | None) -> Converted:
     """Rows from outside as the stream takes them: if it may shed, those that it keeps, with their
@@ -157,6 +177,16 @@ def noted(entry: Entry, columns: Sequence[pa.Array]) -> None:
     if entry.shedder is None:
         entry.shedder = Shedder()
     entry.shedder.note(entry.newest, columns[entry.definition.weight])
+
+
+def missed(entry: Entry, columns: Sequence[pa.Array]) -> None:
+    """Rows came that were all shed."""
+    newest, at = max(entry.newest, entry.completed + 1), entry.definition.timestamp
+    if at is not None:
+        ts, usable, _ = entry.timestamps(columns[at], None)
+        newest = max(newest, int((ts if usable is None else ts[usable]).max(initial=newest)))
+    if entry.shedder is not None:
+        entry.shedder.miss(newest, len(columns[0]))
 
 
 def sheds(stream: StreamDef) -> bool:

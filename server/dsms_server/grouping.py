@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsms.api import Cancel
+from dsms.api import Cancel, IngestReport
 from dsms.errors import DsmsError, UsageError
 from dsms.frames import Frame
 from dsms_server import clock
@@ -90,6 +90,8 @@ class Grouping:
         self._intake.pace.took(shape.stream, rows, clock.elapsed() - began)
         for k, outcome in zip(good, done, strict=True):
             out[k] = outcome
+            if isinstance(outcome, IngestReport):
+                self._intake.told.shed(shape.stream, outcome, began)
         yield from caught_up(self._engine, together)
         yield from self._intake.kept(shape.stream)
         return out

@@ -19,6 +19,7 @@ from dsms_server.slices import Pace, caught_up, whole
 from dsms_server.ticking import Ticking
 from dsms_server.worker import Steps, Worker
 
+QUIET = 10.0  # seconds without a row shed, after which a stream is said to keep all
 LEAST_OF_TABLE = 1 << 14  # rows of a slice of a frame for a table
 log = logging.getLogger("dsms.server")
 
@@ -34,15 +35,17 @@ class Told:
     """Which streams shed, as the log has it."""
 
     def __init__(self) -> None:
-        self._shedding: set[str] = set()
+        self._shed: dict[str, float] = {}  # at which time of `clock.elapsed` a row was shed last
 
-    def shed(self, stream: str, report: IngestReport) -> None:
-        """Log that a stream has begun to shed, or has ended."""
-        if report.shed and stream not in self._shedding:
-            self._shedding.add(stream)
-            log.warning("stream %s sheds load: rows come faster than they are taken", stream)
-        elif stream in self._shedding and report.accepted and not report.shed:
-            self._shedding.discard(stream)
+    def shed(self, stream: str, report: IngestReport, now: float) -> None:
+        """Log that a stream has begun to shed, or that it has kept all rows for a while.  `now`: a
+        time of `clock.elapsed`."""
+        if report.shed:
+            if stream not in self._shed:
+                log.warning("stream %s sheds load: rows come faster than they are taken", stream)
+            self._shed[stream] = now
+        elif report.accepted and now - self._shed.get(stream, now) >= QUIET:
+            del self._shed[stream]
             log.warning("stream %s keeps all rows again", stream)
 
 
@@ -140,7 +143,7 @@ class Intake:
             upsert=upsert,
             waited=waited(came, began),
         )
-        self.told.shed(shape.stream, report)
+        self.told.shed(shape.stream, report, began)
         self.pace.took(shape.stream, len(piece), clock.elapsed() - began)
         return report
 

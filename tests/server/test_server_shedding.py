@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import logging
 
+from dsms.api import IngestReport
 from dsms.engine import Engine
 from dsms.intake.shedding import Shedder
 from dsms_client import connect
 from dsms_client.shell.runner import Runner
+from dsms_server.intake import Told
 
 S = 1_000_000
 DECLARE = """
@@ -46,7 +48,21 @@ def test_replies_pushes_the_log_and_the_shell(serve, caplog):
         assert metrics.get_sample_value("dsms_ingested_rows_total", {"fate": "shed"}) is not None
 
 
-def test_small_frames_that_wait_together_are_thinned_each(serve):
+def test_the_log_does_not_tell_of_each_frame(caplog):
+    told = Told()
+    with caplog.at_level(logging.WARNING, "dsms.server"):
+        for number in range(40):
+            shed = number % 2 if number < 20 else 0
+            told.shed("s", IngestReport(1 - shed, shed=shed), float(number))
+        assert [r.getMessage().split(":")[0] for r in caplog.records] == [
+            "stream s sheds load",
+            "stream s keeps all rows again",
+        ]
+        told.shed("s", IngestReport(0, shed=1), 40.0)
+    assert len(caplog.records) == 3
+
+
+def test_small_frames_that_wait_together_are_thinned_each(serve, caplog):
     engine = Engine()
     engine.execute(DECLARE)
     engine.runtime.inputs["s"].shedder = Shedder(0.5)
@@ -62,3 +78,4 @@ def test_small_frames_that_wait_together_are_thinned_each(serve):
             201,
             db.query("SELECT COUNT(*) FROM s").rows[0][0],
         )
+        assert caplog.text.count("stream s sheds load") == 1
