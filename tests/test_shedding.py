@@ -354,6 +354,8 @@ def test_late_rows_go_on_with_their_weights():
         ("ALTER STREAM s SET (shed = scale)", "DS215"),
         ("ALTER STREAM s ADD COLUMN c INT", "DS235"),
         ("ALTER STREAM s RENAME COLUMN shed_weight TO w", "DS439"),
+        ("ALTER STREAM s RENAME COLUMN Shed_Weight TO w", "DS439"),
+        ('ALTER STREAM s RENAME COLUMN "shed_weight" TO w', "DS439"),
         ("CREATE QUERY q AS SELECT k FROM s [NOW] WITH (shed = random)", "DS215"),
         ("INSERT INTO s SELECT Istream(k, x) FROM plain [NOW]", "DS360"),
         ("CREATE STREAM z (k INT) WITH (shed = random, shed_delay = 0 s)", "DS215"),

@@ -256,7 +256,7 @@ def _check_own(found: Owned, statement: ast.RenameColumn) -> None:
         why = "its columns are those of its query"
     elif found.key:
         why = "the query that keeps what it holds has columns of these names"
-    elif found.weight is not None and found.schema[found.weight].name == statement.column.text:
+    elif found.weight is not None and statement.column.matches(found.schema[found.weight].name):
         why = "it says what rows of a stream that sheds stand for"
     if why:
         message = f"a column of {found.name} can't have another name: {why}"
