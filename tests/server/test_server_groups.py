@@ -22,7 +22,7 @@ DECLARED = (
 PEERS = 3
 
 
-def _held(server: Running) -> threading.Event:
+def held(server: Running) -> threading.Event:
     """The engine's thread stands still until this is set."""
     gate, there = threading.Event(), threading.Event()
 
@@ -90,7 +90,7 @@ def _play(engine: Engine, seed: int, most: int) -> tuple[list[Any], list[Any], i
         for _ in range(3):
             for peer in peers:  # one after the other, so that their order is known
                 asked = _requests(draw, 25)
-                gate = _held(server)
+                gate = held(server)
                 idents = [peer.send(op, **fields) for op, fields in asked]
                 peer.ask("ping")  # which is answered at once, so what came before it waits now
                 gate.set()
@@ -139,7 +139,7 @@ def test_frames_of_several_sessions_are_one_step() -> None:
         peers = [server.peer() for _ in range(PEERS)]
         for peer in peers:
             peer.ask("hello", version=1)
-        gate = _held(server)
+        gate = held(server)
         sent = [
             (peer, [peer.send("ingest", stream="s", rows=[["a", k, 5]]) for k in range(4)])
             for peer in peers

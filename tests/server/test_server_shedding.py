@@ -7,10 +7,11 @@ import logging
 
 from dsms.api import IngestReport
 from dsms.engine import Engine
-from dsms.intake.shedding import Shedder
+from dsms.intake.shedding import LEAST, Shedder
 from dsms_client import connect
 from dsms_client.shell.runner import Runner
 from dsms_server.intake import Told
+from tests.server.test_server_groups import held
 
 S = 1_000_000
 DECLARE = """
@@ -62,7 +63,23 @@ def test_the_log_does_not_tell_of_each_frame(caplog):
     assert len(caplog.records) == 3
 
 
-def test_small_frames_that_wait_together_are_thinned_each(serve, caplog):
+def test_the_log_tells_of_small_frames_that_go_together(serve, caplog):
+    engine = Engine()
+    engine.execute(DECLARE)
+    engine.runtime.inputs["s"].shedder = Shedder(LEAST)
+    running = serve(engine)
+    peer, gate = running.peer(), held(running)
+    peer.ask("hello", version=1)
+    with caplog.at_level(logging.WARNING, "dsms.server"):
+        idents = [peer.send("ingest", stream="s", rows=[[1, 0]]) for _ in range(5)]
+        peer.ask("ping")  # which is answered at once: what came before it waits now
+        gate.set()
+        assert [peer.reply(ident)["shed"] for ident in idents] == [1] * 5
+    assert running.server.core.worker.grouped == 5
+    assert caplog.text.count("stream s sheds load") == 1
+
+
+def test_small_frames_that_wait_together_are_thinned_each(serve):
     engine = Engine()
     engine.execute(DECLARE)
     engine.runtime.inputs["s"].shedder = Shedder(0.5)
@@ -78,4 +95,3 @@ def test_small_frames_that_wait_together_are_thinned_each(serve, caplog):
             201,
             db.query("SELECT COUNT(*) FROM s").rows[0][0],
         )
-        assert caplog.text.count("stream s sheds load") == 1
