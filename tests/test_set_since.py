@@ -99,6 +99,9 @@ def test_rows_that_are_stamped_are_known_from_now_on() -> None:
     engine.execute("CREATE STREAM c (k INT)")
     with pytest.raises(UsageError, match="DS509"):
         engine.execute("ALTER STREAM c SET SINCE TO NOW")
+    for instant in ("1970-01-01 00:00:30", "2040-01-01"):
+        with pytest.raises(UsageError, match=r"DS333: .*no time is known yet"):
+            engine.execute(f"ALTER STREAM c SET SINCE TO TIMESTAMP '{instant}'")
     engine.advance(100 * S)
     done = engine.execute(
         "ALTER STREAM c SET SINCE TO NOW; CREATE STREAM d AS SELECT Istream(k) FROM c [NOW];"

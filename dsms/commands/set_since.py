@@ -51,20 +51,23 @@ def _check(runtime: Runtime, key: str, since: int, now: int | None, catalog: Cat
         raise _refused(f"stream {name} has ended")
     if entry.newest > ALWAYS or entry.waiting or entry.completed >= since:
         raise _refused(f"stream {name} has rows already, or its clock has come to that instant")
-    if not entry.event_time and now is not None and since > now:
-        raise _refused(f"rows of stream {name} are stamped on arrival, and that time has yet to be")
+    if not entry.event_time:
+        stamped = f"rows of stream {name} are stamped on arrival, and"
+        if now is None:
+            raise _refused(f"{stamped} no time is known yet", "call advance(now) first")
+        if since > now:
+            raise _refused(f"{stamped} that time has yet to be")
     readers = [q for q in runtime.queries.values() if key in q.reads]
     if readers:
         known = [q.name for q in readers if catalog.find(q.name)] or ["queries of others"]
         raise _refused(f"stream {name} is read already: {listed(known)}")
 
 
-def _refused(message: str) -> UsageError:
-    return UsageError(
-        "DS333",
-        message,
-        hint="say it of a new stream, before its rows and before the queries that read it",
-    )
+def _refused(
+    message: str,
+    hint: str = "say it of a new stream, before its rows and before the queries that read it",
+) -> UsageError:
+    return UsageError("DS333", message, hint=hint)
 
 
 def _begin(runtime: Runtime, key: str, entry: StreamInput, gone: int) -> None:
