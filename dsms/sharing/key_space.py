@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,16 @@ class KeySpace:
     def __post_init__(self) -> None:
         self.keys = GroupKeys(tuple(e.type for e in self.exprs))
         self.compiled = [compile_expr(e) for e in self.exprs]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Not what is at work: nothing is where the state goes on."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "working"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.looked = self.unlooked = self.working = 0  # earlier versions have not all fields
+        self.rank = None
+        for name, value in state.items():
+            setattr(self, name, value)
 
     @property
     def groups(self) -> int:
