@@ -29,6 +29,7 @@ from dsms.sharing.make_join_group import (
     renew,
 )
 from dsms.sharing.member import Above, Member
+from dsms.sharing.python_calls import python_calls
 from dsms.sharing.request import phase_of
 
 CELLS = 1 << 22  # of a group that is made anew, at most
@@ -94,8 +95,10 @@ class Joins:
 
     def _alike(self, wanted: JoinRequest, synopsis: str) -> list[JoinGroup]:
         going = (g for g in self.groups if g.failure is None and synopsis in ("auto", g.feed.asked))
-        asked = (wanted.join, wanted.keys)
-        return [g for g in going if (g.asked.join, g.asked.keys) == asked]
+        asked, calls = (wanted.join, wanted.keys), python_calls(wanted.aggs)
+        alike = (g for g in going if (g.asked.join, g.asked.keys) == asked)
+        # a fault in Python stops all that share it
+        return [g for g in alike if python_calls(g.feed.columns) == calls]
 
     def _fitting(self, wanted: JoinRequest, synopsis: str) -> JoinGroup | None:
         """SS3; of several the one with the fewest intervals."""

@@ -21,6 +21,7 @@ from dsms.sharing.group import Group
 from dsms.sharing.join_feed import JoinFeed
 from dsms.sharing.join_request import JoinRequest
 from dsms.sharing.member import Member
+from dsms.sharing.python_calls import python_calls
 from dsms.sharing.report import Shared
 from dsms.sharing.request import Request, phase_of, span_of
 from dsms.synopses.cells import SynopsisKind
@@ -83,7 +84,14 @@ def aligned(asked: Asked, feed: Feed) -> bool:
     ):
         return False
     divides = span_of(wanted) % feed.span == 0 and phase_of(wanted, feed.span) == feed.phase
-    return divides and feed.space.exprs == wanted.keys
+    return divides and feed.space.exprs == wanted.keys and _same_python(wanted, feed)
+
+
+def _same_python(wanted: Request, feed: Feed) -> bool:
+    """Whether the query calls in Python what the feed does: a fault there stops all that share
+    it."""
+    mine = python_calls((*wanted.where, *wanted.keys, *wanted.aggs))
+    return mine == python_calls((*feed.where, *feed.space.exprs, *feed.columns))
 
 
 def _same_feed(asked: Asked) -> bool:
