@@ -298,6 +298,13 @@ def test_a_zero_and_a_nan_are_what_they_are_elsewhere() -> None:
     assert rows(engine, "SELECT LIST_CONTAINS([-0.0], 0.0) AS a") == [(True,)]
 
 
+@pytest.mark.parametrize("text", ["[1e400]", "[-1e400]", "[-0.0]", "[1_0]", "[1.5]", '["NaN"]'])
+def test_a_list_of_floats_is_read_alike_beside_whatever_rows(text: str) -> None:
+    alone, lost = lists.canonical(pa.array([text]), "FLOAT")
+    beside, bad = lists.canonical(pa.array([text, "[true]"]), "FLOAT")
+    assert (beside[0].as_py(), bad.tolist()) == (alone[0].as_py(), [lost[0], True])
+
+
 def test_constants_become_the_type_of_their_column() -> None:
     engine = Engine()
     engine.execute("CREATE TABLE r (k INT, d LIST(DECIMAL(6,2)), f LIST(FLOAT), s LIST(STRING))")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,12 @@ def _one_decimal(text: str, to: pa.DataType) -> Decimal | None:
 
 def _one_float(text: str, to: pa.DataType) -> float | None:
     try:
-        return None if "_" in text else float(text)
+        value = float(text)
     except ValueError:
         return None
+    if "_" in text or (isinf(value) and re.search("[0-9]", text)):
+        return None
+    return value + 0.0  # there is one zero
 
 
 def _one_bytes(text: str, to: pa.DataType) -> bytes | None:
