@@ -15,6 +15,7 @@ import pytest
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
+from dsms.intake import convert
 from dsms.sql.types import arrow_schema
 from dsms.untrusted import contents, stream
 from dsms.untrusted.stream import read_stream
@@ -209,6 +210,45 @@ def test_what_is_written_out_is_bounded(form: str) -> None:
         )
     data = stream_bytes(pa.table({"c": array}))
     assert len(data) < 1 << 19 and code_of(data) == "DS510"
+
+
+def _listed(form: str, count: int) -> pa.Array:
+    """One list of so many items that have hardly any bytes."""
+    ends = pa.array([0, count], pa.int32())
+    match form:
+        case "runs":
+            runs = pa.RunEndEncodedArray.from_arrays(pa.array([count], pa.int32()), pa.nulls(1))
+            return pa.ListArray.from_arrays(ends, runs)
+        case "no width":
+            empty = pa.Array.from_buffers(pa.binary(0), count, [None, pa.py_buffer(b"")])
+            return pa.ListArray.from_arrays(ends, empty)
+        case "view":
+            return pa.ListViewArray.from_arrays(
+                ends[:1], pa.array([count], pa.int32()), pa.nulls(count)
+            )
+        case "dictionary":
+            lists = pa.ListArray.from_arrays(ends, pa.nulls(count))
+            return pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), lists)
+    return pa.ListArray.from_arrays(ends, pa.nulls(count))
+
+
+@pytest.mark.parametrize("form", ["nulls", "runs", "no width", "view", "dictionary"])
+def test_items_without_bytes_are_bounded(form: str) -> None:
+    data = stream_bytes(pa.table({"c": _listed(form, 1 << 24)}))
+    assert len(data) < 1000 and code_of(data) == "DS510"
+    assert code_of(stream_bytes(pa.table({"c": _listed(form, 1 << 16)}))) is None
+
+
+@pytest.mark.parametrize("form", ["nulls", "runs", "view", "dictionary"])
+def test_a_list_of_too_many_items_is_not_looked_through(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM f (c LIST(INT))")
+    engine.advance(1)
+    monkeypatch.setattr(convert, "as_builtin", None)  # of each row, with all of its items
+    with pytest.raises(DsmsError, match=r"DS503.*65537 items in row 0: 65536 are the most"):
+        engine.ingest("f", pa.table({"c": _listed(form, (1 << 16) + 1)}))
 
 
 def test_rows_without_bytes_are_bounded() -> None:

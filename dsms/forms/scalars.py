@@ -115,7 +115,7 @@ def kind_name(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value as an error message quotes it, cut short."""
     try:
-        text = repr(value)
+        text = repr(value[:40] if isinstance(value, (str, bytes, list)) else value)
     except Exception:  # an integer of thousands of digits, or whatever a class does
         text = a(type(value).__name__)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms import lists
 from dsms.errors import UsageError
 from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
@@ -30,7 +31,7 @@ from dsms.intake.defaults import default_values, extended, filled, least, needed
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema, Type
-from dsms.untrusted.types import why_not
+from dsms.untrusted.types import is_list, why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _from_values(values: Sequence[Any], field: Field) -> pa.Array:
 
 def _first_wrong(array: pa.Array, type_: Type) -> Mismatch | None:
     """A column can't be taken: the first value that can't, if it is one value's fault."""
-    if why_not(array.type) is not None:
+    if why_not(array.type) is not None or _too_long(array):
         return None
     for row, scalar in enumerate(without_extension(array)):
         try:
@@ -170,6 +171,18 @@ def _first_wrong(array: pa.Array, type_: Type) -> Mismatch | None:
         except ValueError as err:
             return _wrong_value(value, row, err, hint_for(array.type, type_))
     return None
+
+
+def _too_long(array: pa.Array) -> bool:
+    """Whether it has lists of too many items, of which nobody wants to see one by one."""
+    array = without_extension(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary
+    elif pa.types.is_run_end_encoded(array.type):
+        array = array.values
+    if not is_list(array.type):
+        return False
+    return (pc.max(pc.list_value_length(array)).as_py() or 0) > lists.MOST
 
 
 def _wrong_value(value: Any, row: int, err: Exception, hint: str | None) -> Mismatch:

@@ -13,6 +13,7 @@ from dsms.untrusted.views import is_view, view_lengths
 
 MAX_ROWS = 1 << 24  # of a frame
 MAX_VALUES = 1 << 27  # rows times columns: a missing column is written out as NULLs
+ITEM = len("null, ")  # bytes that an item of a list has as text, though it may have none in a frame
 
 
 def check_size(rows: int, columns: int) -> None:
@@ -42,8 +43,8 @@ def check_contents(table: pa.Table, limit: int) -> None:
 
 
 def written_out(array: pa.Array) -> int:
-    """Bytes of the texts that a dictionary, runs or views stand for; 0 for columns that hold their
-    values."""
+    """Bytes of the texts that a dictionary, runs, views or lists of what has hardly any bytes stand
+    for; 0 for columns that hold their values."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):
@@ -55,7 +56,9 @@ def written_out(array: pa.Array) -> int:
     if _is_list_view(array.type):
         return int(_view_items(array).sum())
     if kinds.is_nested(array.type):
-        return written_out(array.flatten())
+        items = array.flatten()
+        slim = _slim(items.type) or kinds.is_run_end_encoded(items.type)
+        return max(written_out(items), ITEM * len(items) if slim else 0)
     return int(_lengths(array).sum()) if is_view(array.type) else 0
 
 
@@ -74,20 +77,30 @@ def _is_list_view(type_: pa.DataType) -> bool:
 
 def _view_items(array: pa.Array) -> np.ndarray:
     """Bytes of the items of each view of a list, which may lie over each other."""
-    ends = _ends(array.values)
     first = array.offsets.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
     size = array.sizes.to_numpy(zero_copy_only=False)[: len(array)].astype(np.int64)
     here = array.is_valid().to_numpy(zero_copy_only=False)
     first, size = np.where(here, first, 0), np.where(here, size, 0)
+    if _slim(array.values.type):
+        return ITEM * size
+    ends = _ends(array.values)
     return ends[first + size] - ends[first]
 
 
 def _list_items(array: pa.Array) -> np.ndarray:
     """Bytes of the items of each list."""
     count = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    stops = np.cumsum(count.astype(np.int64))
-    ends = _ends(array.flatten())
+    count = count.astype(np.int64)
+    if _slim(array.type.value_type):
+        return ITEM * count
+    stops, ends = np.cumsum(count), _ends(array.flatten())
     return ends[stops] - ends[stops - count]
+
+
+def _slim(type_: pa.DataType) -> bool:
+    """Whether values have less than a byte each in a frame."""
+    empty = kinds.is_fixed_size_binary(type_) and not type_.byte_width
+    return bool(kinds.is_null(type_) or kinds.is_boolean(type_) or empty)
 
 
 def _ends(items: pa.Array) -> np.ndarray:
