@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms.aggregates import buckets
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.registry import algebra
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql.expr import AggCall, Col
 from dsms.sql.types import INT, STRING, list_of
+from tests.asking import pushed
 from tests.effort import examples
 from tests.oracle.aggregates import _AGGREGATES
 
@@ -217,3 +219,30 @@ def test_types_of_answers() -> None:
     found = engine.execute(f"SELECT {CALLS} FROM s")[-1]
     assert found.types == ("LIST(INT)",) * 3
     assert found.arrow().schema.types == [pa.list_(pa.int64())] * 3
+
+
+def test_histograms_of_a_large_batch_are_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(room: int) -> tuple[list[tuple[Any, ...]], list[int]]:
+        pieces: list[int] = []
+
+        def lists(counts: np.ndarray) -> pa.Array:
+            pieces.append(counts.size)
+            return written(counts)
+
+        monkeypatch.setattr(buckets, "ROOM", room)
+        monkeypatch.setattr(buckets, "_lists", lists)
+        engine = Engine()
+        engine.execute(
+            "CREATE STREAM s (k INT, x INT, t TIMESTAMP) TIMESTAMP BY t;"
+            "CREATE QUERY q AS SELECT k, HISTOGRAM(x, [1, 3, 5]) AS h FROM s [ROWS 9] GROUP BY k"
+        )
+        engine.ingest("s", [[t % 3, None if t % 7 == 0 else t % 8, t] for t in range(40)])
+        engine.heartbeat("s", 40)
+        return pushed(engine, "q"), pieces
+
+    written = buckets._lists
+    whole, large = told(1 << 16)
+    assert len(whole) > 20 and max(large) > 16
+    for room in (1, 16):
+        parts, small = told(room)
+        assert parts == whole and max(small) <= max(room, 4)

@@ -25,12 +25,17 @@ from dsms.sql.expr import AggCall
 from dsms.sql.types import STRING
 from dsms.state.lengthening import grown
 
+ROOM = 1 << 16  # counters of answers worked on at a time
+
 
 @njit(cache=True, nogil=True)
-def _count(code, sign, slot, emit, words, valid, edges, counts, out, asked):
-    """Counts of each answer into `out`; asked[i] is the touch of answer i.  How many there are."""
+def _count(start, code, sign, slot, emit, words, valid, edges, counts, out, asked):
+    """Counts of each answer into `out`, until that is full; asked[i] is the touch of answer i.
+    (The event to go on with, how many answers there are.)"""
     given = 0
-    for i in range(len(code)):
+    for i in range(start, len(code)):
+        if given == len(out):
+            return i, given
         g, s = code[i], slot[i]
         if sign[i] != 0 and (len(valid) == 0 or valid[s]):
             counts[g, np.searchsorted(edges, words[s], side="right")] += sign[i]
@@ -38,7 +43,7 @@ def _count(code, sign, slot, emit, words, valid, edges, counts, out, asked):
             out[given] = counts[g]
             asked[given] = emit[i]
             given += 1
-    return given
+    return len(code), given
 
 
 @dataclass(slots=True)
@@ -55,13 +60,19 @@ class BucketRows(ByGroup, OwnTexts):
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
         self.counts = grown(self.counts, feed.groups)
-        found = np.empty((feed.touches, len(self.edges) + 1), np.int64)
-        asked = np.empty(feed.touches, np.int64)
-        n = _count(*feed.events, a.words, a.valid, self.edges, self.counts, found, asked)
-        found, asked = found[:n], asked[:n]
-        there = found.any(axis=1)
-        out.words[asked[there]] = self.texts.encode(_lists(found[there]))[0]
-        out.valid[asked[there]] = True
+        width = len(self.edges) + 1
+        some = max(1, min(feed.touches, ROOM // width))
+        found, asked = np.empty((some, width), np.int64), np.empty(some, np.int64)
+        start = 0
+        while start < len(feed.code):
+            start, n = _count(
+                start, *feed.events, a.words, a.valid, self.edges, self.counts, found, asked
+            )
+            there = found[:n].any(axis=1)
+            touch = asked[:n][there]
+            if len(touch):
+                out.words[touch] = self.texts.encode(_lists(found[:n][there]))[0]
+                out.valid[touch] = True
 
     @property
     def nbytes(self) -> int:
