@@ -25,8 +25,9 @@ from dsms.aggregates.parts.listed import Listed, chains
 from dsms.aggregates.parts.texts import OwnTexts
 from dsms.aggregates.parts.words import NONE, Coding, coding
 from dsms.errors import QueryError
-from dsms.operators.expressions.python import seen
+from dsms.operators.expressions.python import seen, taken
 from dsms.python_functions import host
+from dsms.python_functions.stacking import Unlike, stacked
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Type
 from dsms.sql.types import named as type_named
@@ -88,17 +89,23 @@ class PythonAggregate(Folds):
             return PythonState(counts, right.columns if left.columns is None else left.columns)
         n = len(counts)
         both = np.flatnonzero((left.counts > 0) & (right.counts > 0) & (counts > 0))
-        stacked = _stacked([left.columns, right.columns])
+        all_ = self._stacked([left.columns, right.columns])
         chosen = np.where(left.counts > 0, np.arange(n), n + np.arange(n))
         if len(both):
-            sides = [*left.columns.take(pa.array(both)).columns]
-            sides += right.columns.take(pa.array(both)).columns
-            names = left.columns.schema.names
+            sides = [*all_.take(pa.array(both)).columns]
+            sides += all_.take(pa.array(n + both)).columns
+            names = all_.schema.names
             pairs = pa.RecordBatch.from_arrays(sides, names * 2)
             made = host.states(verb, self.place, pairs)
-            stacked = _stacked([stacked, made])
+            all_ = self._stacked([all_, made])
             chosen[both] = 2 * n + np.arange(len(both))
-        return PythonState(counts, stacked.take(pa.array(chosen)))
+        return PythonState(counts, all_.take(pa.array(chosen)))
+
+    def _stacked(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        try:
+            return stacked(parts)
+        except Unlike as problem:
+            raise host.unusable(self.place, str(problem)) from None
 
     def close(self, state: PythonState) -> PythonState:
         return state
@@ -108,7 +115,8 @@ class PythonAggregate(Folds):
         if state.columns is None or not len(full):
             return pa.nulls(len(state.counts), self.type.arrow)
         columns = state.columns.take(pa.array(full))
-        made = host.lowered(self.place, columns, seen(self.type)).cast(self.type.arrow)
+        made = host.lowered(self.place, columns, seen(self.type))
+        made = taken(self.place, made, self.type)
         place = np.zeros(len(state.counts), np.int64)
         place[full] = np.arange(len(full))
         return made.take(pa.array(place, mask=state.counts <= 0))
@@ -135,7 +143,7 @@ class PythonAggregate(Folds):
         like = next((s.columns for s in states if s.columns is not None), None)
         if like is None:
             return PythonState(counts, None)
-        return PythonState(counts, _stacked([_filled(s, like.schema) for s in states]))
+        return PythonState(counts, self._stacked([_filled(s, like.schema) for s in states]))
 
     def nbytes(self, state: PythonState) -> int:
         return state.counts.nbytes + (0 if state.columns is None else state.columns.nbytes)
@@ -240,14 +248,6 @@ def _spread(counts: np.ndarray, lifted: pa.RecordBatch) -> PythonState:
     place = np.zeros(len(counts), np.int64)
     place[counts > 0] = np.arange(lifted.num_rows)
     return PythonState(counts, lifted.take(pa.array(place)))
-
-
-def _stacked(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    schema = parts[0].schema
-    columns = [
-        pa.concat_arrays([p.column(k).cast(f.type) for p in parts]) for k, f in enumerate(schema)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema.names)
 
 
 def follow(call: AggCall, leaving: Leaving) -> PythonRows | PythonAged:

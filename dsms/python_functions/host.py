@@ -243,14 +243,24 @@ def _process(place: str) -> tuple[Process, Path]:
     return _named[str(found[0])], found[1]
 
 
+def unusable(place: str, why: str) -> QueryError:
+    """What is wrong with a function itself, DS247."""
+    message = f"Python function {place} can't be used: {why}"
+    return QueryError("DS247", message, hint="mend it, and register the query anew")
+
+
 def _asked(
     process: Process, head: dict[str, Any], batch: pa.RecordBatch | None
 ) -> tuple[dict[str, Any], pa.RecordBatch | None]:
     told, made = process.ask(head, batch)
     if "refused" in told:
-        message = f"Python function {head['place']} can't be used: {told['refused']}"
-        raise QueryError("DS247", message, hint="mend it, and register the query anew")
+        raise unusable(head["place"], told["refused"])
     if "raised" in told:
         message = f"Python function {head['place']} has failed: {told['raised']}"
         raise QueryError("DS247", message, hint="mend it, and register the query anew")
+    try:
+        if made is not None:
+            made.validate(full=True)
+    except pa.ArrowInvalid as problem:
+        raise unusable(head["place"], f"it gave what is no valid array: {problem}") from None
     return told, made

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.python_functions import pipe
+from dsms.python_functions.stacking import Unlike, stacked
 
 STATE = "state"  # the column of states that are one array
 
@@ -190,21 +191,16 @@ def _lifted(made: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
         older, newer = first[paired], first[paired] + 1
         left, right = (states.take(pa.array(side)) for side in (older, newer))
         names = states.schema.names
-        both = made.combine(_state(names, left.columns), _state(names, right.columns))
-        done = _flat(both, len(older), "combine")
-        stacked = _stacked(states, done)
+        pairs = made.combine(_state(names, left.columns), _state(names, right.columns))
+        done = _flat(pairs, len(older), "combine")
+        try:
+            both = stacked([states, done])
+        except Unlike as problem:
+            raise Refusal(str(problem)) from None
         chosen = first.copy()
         chosen[paired] = len(cells) + np.arange(len(older))
-        states, cells = stacked.take(pa.array(chosen)), cells[first]
+        states, cells = both.take(pa.array(chosen)), cells[first]
     return states
-
-
-def _stacked(upper: pa.RecordBatch, lower: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [
-        pa.concat_arrays([a, b.cast(a.type)])
-        for a, b in zip(upper.columns, lower.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, upper.schema.names)
 
 
 # ---------------------------------------------------------------- the process
