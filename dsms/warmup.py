@@ -22,7 +22,7 @@ from dsms.engine import Engine
 from dsms.intake import nesting, packed
 from dsms.oneshot import grouping
 from dsms.operators import join_kernels
-from dsms.operators.expressions import hashes
+from dsms.operators.expressions import hashes, listed
 from dsms.state import counts, index, intern, ranges
 from dsms.synopses import warm as synopses
 
@@ -38,6 +38,7 @@ BESIDE = (  # what no query here meets
     ranges.ready,
     grouping.ready,
     hashes.ready,
+    listed.ready,
     intern.ready,
     valued.ready,
     strings.ready,

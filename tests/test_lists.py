@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from dsms import Engine, lists
 from dsms.errors import DsmsError
 from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP, Type, list_of
 from dsms_client.columns import batch_to_rows
+from tests.asking import asked
 from tests.effort import examples
 from tests.listed import ITEMS, LISTS
 from tests.oracle.lists import packed, unpacked
@@ -303,6 +307,19 @@ def test_a_list_of_floats_is_read_alike_beside_whatever_rows(text: str) -> None:
     alone, lost = lists.canonical(pa.array([text]), "FLOAT")
     beside, bad = lists.canonical(pa.array([text, "[true]"]), "FLOAT")
     assert (beside[0].as_py(), bad.tolist()) == (alone[0].as_py(), [lost[0], True])
+
+
+def test_floats_of_lists_are_added_from_left_to_right() -> None:
+    long = [float(10 ** (i % 19)) * (-1) ** (i // 7) / 3 for i in range(lists.MOST)]
+    odd: list[Any] = [[], None, [None], [1e16, 1.0, None, 1.0, -1e16], [math.inf, -math.inf]]
+    found: list[Any] = [long, *odd, [-0.5], [0.1] * 9]
+    engine = Engine()
+    engine.execute("CREATE STREAM f (n INT, x LIST(FLOAT), t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
+    engine.ingest("f", [[n, x, n] for n, x in enumerate(found)])
+    engine.heartbeat("f", 100)
+    told = asked(engine, "SELECT LIST_SUM(x) AS y FROM f [RANGE 1 h] ORDER BY n")
+    there: list[list[Any]] = [[v for v in x or [] if v is not None] for x in found]
+    assert [repr(y) for (y,) in told] == [repr(reduce(add, x) if x else None) for x in there]
 
 
 def test_constants_become_the_type_of_their_column() -> None:

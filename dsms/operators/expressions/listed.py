@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
 from dsms import lists
 from dsms.lists import Items
@@ -236,16 +237,24 @@ def _sum_ints(errors: ErrorCounter, x: pa.Array, rows: np.ndarray, here: np.ndar
     return refuse(errors, found, bad, [], RANGE, "a sum of a list leaves 64 bits")
 
 
+@njit(cache=True, nogil=True)
+def _added(values, rows, total):
+    """Each list from left to right.  `total`: 0 by list; rows ascend."""
+    for i in range(len(values)):
+        if i > 0 and rows[i] == rows[i - 1]:
+            total[rows[i]] += values[i]
+        else:
+            total[rows[i]] = values[i]
+
+
+def ready() -> None:
+    """Compile the kernel, or load it from the cache."""
+    _added(np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
+
+
 def _sum_floats(errors: ErrorCounter, x: pa.Array, rows: np.ndarray, here: np.ndarray) -> pa.Array:
-    """The first items of all lists, then the second ones, ...: each list from left to right."""
-    values, total = floats(x), np.zeros(len(here))
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    sizes = np.diff(np.append(starts, len(rows)))
-    total[rows[starts]] = values[starts]
-    with np.errstate(all="ignore"):
-        for k in range(1, int(sizes.max(initial=0))):
-            starts, sizes = starts[sizes > k], sizes[sizes > k]
-            total[rows[starts]] += values[starts + k]
+    total = np.zeros(len(here))
+    _added(floats(x).copy(), rows, total)  # a copy: of one kind for the kernel, as views are not
     return from_floats(total, here)
 
 
