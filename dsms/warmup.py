@@ -23,7 +23,7 @@ from dsms.intake import nesting, packed
 from dsms.oneshot import grouping
 from dsms.operators import join_kernels
 from dsms.operators.expressions import hashes, listed
-from dsms.state import counts, index, intern, ranges
+from dsms.state import counts, hash_chains, index, intern, ranges
 from dsms.synopses import warm as synopses
 
 Progress = Callable[[str, int, int], None]
@@ -42,6 +42,7 @@ BESIDE = (  # what no query here meets
     intern.ready,
     valued.ready,
     strings.ready,
+    hash_chains.ready,
     python.ready,
     join_kernels.halves_ready,  # those wait for more rows than fit here, and for a second core
 )

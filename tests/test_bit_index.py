@@ -10,7 +10,7 @@ import pytest
 from dsms.plan.index_choice import IndexConfig
 from dsms.state.bit_kernels import GONE
 from dsms.state.bits import BitIndex, IndexedRows, Probes
-from dsms.state.hash_chains import HashChains
+from dsms.state.hash_chains import HashChains, different
 from tests.effort import sampled
 
 
@@ -152,3 +152,14 @@ def test_what_expired_is_dropped_whole() -> None:
     assert index.configs() == [(IndexConfig((2,), (0,)), 10)]
     index.drop(5)
     assert index.configs() == []
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 100, 10**9])
+def test_values_are_counted(most: int) -> None:
+    rng = np.random.default_rng(most)
+    for count in (0, 1, 2, 3, 700):
+        words = rng.integers(-most, most + 1, (count, 3))
+        words[: count // 3] = np.iinfo(np.int64).min
+        for start in (0, count // 2, count):
+            want = [len(np.unique(words[start:, a])) for a in range(3)]
+            assert different(words, start).tolist() == want

@@ -23,7 +23,7 @@ from dsms.state.batch import Batch
 from dsms.state.bit_kernels import GONE
 from dsms.state.bits import BitIndex, IndexedRows
 from dsms.state.columns import numpy_valid
-from dsms.state.hash_chains import HashChains
+from dsms.state.hash_chains import HashChains, different
 from dsms.state.intern import Intern, word
 from dsms.state.vec import Matrix, Vec
 
@@ -132,8 +132,7 @@ class Stem(KeyedRows):
             return
         assert config is not None
         first = int(self.index.span[0])
-        sealed = rows.words[first:]
-        self.values = tuple(float(len(np.unique(sealed[:, a]))) for a in range(sealed.shape[1]))
+        self.values = tuple(different(rows.words, first).tolist())
         self.index.seal(rows)
         if config != self.index.config:
             self.index.use(config, rows)

@@ -67,6 +67,31 @@ def probe_chains(
     return rows[:n], slots[:n], r
 
 
+@njit(cache=True, nogil=True)
+def different(words, start):
+    """float64[attributes]: how many values each has in the rows from `start` on."""
+    size = 2
+    while size < 2 * (len(words) - start):
+        size *= 2
+    mask = np.uint64(size - 1)
+    out = np.zeros(words.shape[1], np.float64)
+    for a in range(words.shape[1]):
+        table, there = np.empty(size, np.int64), np.zeros(size, np.bool_)
+        for row in range(start, len(words)):
+            at = mixed(words[row, a]) >> np.uint64(7) & mask
+            while there[at] and table[at] != words[row, a]:
+                at = (at + np.uint64(1)) & mask
+            if not there[at]:
+                table[at], there[at] = words[row, a], True
+                out[a] += 1
+    return out
+
+
+def ready() -> None:
+    """Have the kernel that few rows don't meet compiled or loaded now."""
+    different(np.zeros((1, 1), np.int64), 0)
+
+
 @dataclass(slots=True)
 class HashChains:
     """values  different values of each attribute, of late
@@ -126,8 +151,8 @@ class HashChains:
 
     def count(self, rows: IndexedRows) -> None:
         """Count the values of the rows that have come of late."""
-        late = rows.words[max(0, len(rows.words) - self.fresh) :]
-        self.values = tuple(float(len(np.unique(late[:, a]))) for a in range(self.attributes))
+        start = max(0, len(rows.words) - self.fresh)
+        self.values = tuple(different(rows.words, start).tolist())
         self.fresh = 0
 
     def renumber(self, rows: IndexedRows) -> None:
