@@ -20,6 +20,7 @@ from dsms.plan.paths import choose, lookup_paths
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
+from dsms.reads.partial import partial_from
 from dsms.running.approximation import approximate
 from dsms.running.behind import rows_behind
 from dsms.running.paused import PausedQuery
@@ -197,7 +198,9 @@ def lookup(
     behind = None if late else rows_behind(runtime, query.reads, clock)
     approximately, kept = approximate(runtime.queries, [query.home]), share_of(runtime, query)
     as_of = None if clock == ALWAYS else shown_instant(at)
-    return Rows(query.batch(rows), types, as_of, behind, approximate=approximately, share=kept)
+    since = partial_from(runtime, query, at)
+    lacks = since, approximately, kept
+    return Rows(query.batch(rows), types, as_of, behind, *lacks)
 
 
 def _finish(query: LookupQuery, values: tuple[Lit, ...]) -> Callable[[Answer], Answer] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dsms.api import Cancel
 from dsms.errors import UsageError
 from dsms.oneshot.reads import Read
-from dsms.reads import history, views
+from dsms.reads import history, partial, views
 from dsms.reads.leaves import batches, instant, lacking, waiting
 from dsms.reads.stream_rows import gone, subwindows
 from dsms.running.letting_go import kept_share
@@ -58,12 +58,14 @@ def since(
         _check_kept(runtime, needed, at)
     found = list(lacking(runtime, plan, needed, at))
     if complete and found:
-        at, read = max(found, key=lambda lack: lack[0])
+        lost, read = max(found, key=lambda lack: lack[0])
         query = runtime.queries.get(Catalog.key(relation(read.node)))
-        if query is not None:
-            is_history = read.kind == "history"
-            raise history.gone(query, at) if is_history else views.gone(runtime, query, at)
-        raise gone(runtime, read, at)
+        if query is None:
+            raise gone(runtime, read, lost)
+        if read.kind == "history":
+            raise history.gone(query, lost)
+        is_partial = partial.partial_from(runtime, query, at) == lost
+        raise partial.gone(query, lost) if is_partial else views.gone(runtime, query, lost)
     return max((at for at, _ in found), default=None)
 
 

@@ -15,6 +15,7 @@ from dsms.oneshot.reads import Read
 from dsms.plan.windows import by_calendar
 from dsms.reads.archives import archived_clock
 from dsms.reads.history import history_from, history_rows, told_upto
+from dsms.reads.partial import partial_from
 from dsms.reads.stream_rows import complete_from, floors, stream_of, stream_rows
 from dsms.reads.views import answered, view, view_from
 from dsms.reads.watch import watching
@@ -79,8 +80,9 @@ def lacking(
             lost = history_from(query, read, at, _floor(floor, read))
             if lost is not None:
                 yield lost, read
-        elif query is not None and (known := view_from(runtime, query, at)) is not None:
-            yield known, read
+        elif query is not None:
+            since = view_from(runtime, query, at), partial_from(runtime, query, at)
+            yield from ((known, read) for known in since if known is not None)
         for part in _streams_of(read):
             found = complete_from(runtime, part, at, _floor(floor, part))
             if found is not None:

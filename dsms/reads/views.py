@@ -73,6 +73,12 @@ def view_from(runtime: Runtime, query: Registered, at: int) -> int | None:
     return int(chunks[0].at[0]) if chunks else min(last, query.shown_clock)
 
 
+def shown_at(query: Registered, at: int) -> int:
+    """The instant of the answer that it shows as of `at`: with SLIDE that of a boundary."""
+    boundary = _boundary(query, at) if _at_boundaries(query) else None
+    return at if boundary is None else boundary - 1
+
+
 def gone(runtime: Runtime, query: Registered, since: int) -> UsageError:
     """DS407: it is not known any more what the query showed."""
     own = _of_key(runtime, query)

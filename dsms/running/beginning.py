@@ -146,10 +146,9 @@ def partial(runtime: Runtime, query: Registered) -> str | None:
     None: they don't."""
     if query.partial_until >= FOREVER:
         return "for ever"
-    clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     whole = whole_at(runtime, query)
     until = None if whole is None else instant_text(whole)
-    found = [until, _until_full(runtime, query, clock)]
+    found = [until, until_full(runtime, query)]
     return "until " + " and until ".join(filter(None, found)) if any(found) else None
 
 
@@ -159,9 +158,10 @@ def whole_at(runtime: Runtime, query: Registered) -> int | None:
     return query.partial_until if max(ALWAYS, clock) < query.partial_until < FOREVER else None
 
 
-def _until_full(runtime: Runtime, query: Registered, clock: int) -> str | None:
+def until_full(runtime: Runtime, query: Registered) -> str | None:
     """How many rows windows of the last rows miss, if any."""
     counted = [(s, at) for s, at in query.full_at if at < FOREVER]
+    clock = runtime.clock_of(query.reads) if query.reads else ALWAYS
     if len(counted) < len(query.full_at) and _short(runtime, query, clock):
         return "more rows are old enough"  # how many have come is not for everybody
     missing = max((at - runtime.inputs[s].next_complete for s, at in counted), default=0)
