@@ -15,6 +15,21 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "which is no key",
         "it takes sym",
     ),
+    (
+        "DS359",
+        "SELECT ^GROUPING(sym) FROM trades [RANGE 1 h]",
+        "where rows are not grouped",
+        "GROUP BY",
+    ),
+    (
+        "DS359",
+        "SELECT sym FROM trades WHERE ^GROUPING(sym) = 0 GROUP BY ROLLUP (sym)",
+        "where rows are not grouped",
+        "HAVING",
+    ),
+    ("DS359", "SELECT ^GROUPING() FROM trades GROUP BY sym", "takes keys", "GROUPING(a)"),
+    ("DS359", "SELECT ^GROUPING(DISTINCT sym) FROM trades GROUP BY sym", "takes keys", None),
+    ("DS359", "SELECT ^GROUPING(*) FROM trades", "takes keys", "GROUPING(a)"),
     ("DS301", "SELECT sym FROM trades WHERE ^SUM(qty) > 1", "SUM can't stand in WHERE", "HAVING"),
     (
         "DS301",

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from dsms.sql import ast, functions
-from dsms.sql.binder.calls import call, function_error
+from dsms.sql.binder.calls import call, function_error, is_grouping, stray_grouping
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.lists import aggregated
 from dsms.sql.binder.samples import told_apart
@@ -43,14 +43,6 @@ def _parts(node: ast.Node) -> Iterator[ast.Node]:
     if not isinstance(node, ast.Query):
         for child in ast.children(node):
             yield from _parts(child)
-
-
-def is_grouping(node: ast.Node) -> bool:
-    """``GROUPING(a)``."""
-    match node:
-        case ast.FuncCall(ast.Ident(text, False), args, False, False, None):
-            return text.upper() == "GROUPING" and bool(args)
-    return False
 
 
 def aggregate_calls(node: ast.Node) -> Iterator[ast.Node]:
@@ -153,6 +145,8 @@ class Grouping:
 
     def _grouping(self, env: Env, node: ast.FuncCall) -> Expr:
         """``GROUPING(a, b)``: a bit for each, 1 in rows that are not grouped by it."""
+        if not node.args or node.star or node.distinct or node.filter is not None:
+            raise stray_grouping(node)
         out: Expr = Lit(0, INT)
         for arg in node.args:
             bound = bind(env.plain(), arg)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from dsms.errors import QueryError
 from dsms.sql import ast, functions
 from dsms.sql.binder import lists
 from dsms.sql.codes import error
@@ -27,6 +28,34 @@ _ALIKE = (
     "nullif",
     "list_value",
 )  # take values of one type
+
+
+def is_grouping(node: ast.Node) -> bool:
+    """``GROUPING(...)``, with whatever arguments."""
+    match node:
+        case ast.FuncCall(ast.Ident(text, False)):
+            return text.upper() == "GROUPING"
+    return False
+
+
+def no_grouping(node: ast.FuncCall) -> None:
+    """Raise DS359 for a call of GROUPING."""
+    if is_grouping(node):
+        raise stray_grouping(node)
+
+
+def stray_grouping(node: ast.FuncCall) -> QueryError:
+    """DS359: it is not called with keys, or stands where rows are not grouped."""
+    if not node.args or node.star or node.distinct or node.filter is not None:
+        message = "GROUPING takes keys of GROUP BY, and nothing else"
+        return error("DS359", message, node, "for example GROUPING(a)")
+    return error(
+        "DS359",
+        "GROUPING stands where rows are not grouped",
+        node,
+        "it stands in the select list, HAVING or ORDER BY of a query with GROUP BY, and takes "
+        "keys of it",
+    )
 
 
 def call(name: str, args: Sequence[Expr], at: ast.Node, params: tuple[object, ...] = ()) -> Expr:

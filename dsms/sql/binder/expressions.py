@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from dsms.sql import ast, functions
-from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold
+from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold, no_grouping
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.no_value import no_value
@@ -303,6 +303,7 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         return bind(env, instant_of(env.scope, node))
     if name.casefold() == PYTHON:
         return python_call(node, [bind(env, a) for a in node.args])
+    no_grouping(node)
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node, env.ctx.catalog)
     _only_plain(node)
