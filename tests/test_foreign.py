@@ -12,6 +12,7 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.foreign import sections
 from dsms.sql.parser import parse_one
+from dsms.sql.printer import to_sql
 from tests.effort import thinned
 
 
@@ -52,6 +53,28 @@ def test_a_join_word_elsewhere_is_a_name(word: str):
     parse_one(f"SELECT {word}.k FROM s {word} WHERE {word}.k = 1")
     parse_one(f"SELECT {word} FROM s {word}, r")
     parse_one(f"SELECT k {word} FROM s")
+
+
+@pytest.mark.parametrize("word", sections()["ours"])
+@pytest.mark.parametrize("source", ["s", "s [NOW]", "(SELECT k FROM s)", "q, s"])
+@pytest.mark.parametrize("join", ["SEMI JOIN", "ANTI JOIN", "LEFT JOIN", "NATURAL JOIN"])
+def test_a_word_that_begins_a_join_is_no_alias_before_one(word: str, source: str, join: str):
+    condition = "" if join == "NATURAL JOIN" else " USING (k)"
+    text = f"SELECT 1 FROM {source} {{}} {join} r{condition}"
+    if word != "NATURAL" and not join.startswith(word):
+        error = refused(text.format(word.lower()))
+        assert (error.code, error.column) == ("DS110", 16 + len(source)), error
+        assert f"AS {word.lower()}" in (error.hint or "")
+    for written in (f"AS {word}", f'"{word}"'):
+        made = parse_one(text.format(written))
+        assert parse_one(to_sql(made)) == made
+    parse_one(f"SELECT {word}.k FROM {source} {word} WHERE {word}.k = 1")
+
+
+def test_words_of_others_are_names_where_they_are_spelled_so():
+    parse_one("SELECT k rlike, k glob FROM s")
+    parse_one("SELECT regexp FROM s WITH (strategy = upa)")
+    parse_one("EXPLAIN plan")
 
 
 @pytest.mark.parametrize("word", CLAUSE_WORDS)
@@ -101,6 +124,10 @@ PLACES = {  # where a word of a section stands
     "clause": "SELECT k FROM s {} 5",
     "show": "SHOW {}",
     "relation": "SELECT * FROM {}",
+    "with": "SELECT k FROM s [NOW] GROUP BY k WITH {}",
+    "explain": "EXPLAIN {} SELECT 1",
+    "side": "SELECT k FROM s [NOW] a {} SEMI JOIN r USING (k)",
+    "ours": "SELECT k FROM s {} CROSS JOIN r",
 }
 ELSEWHERE = {  # words that this grammar takes there, or that another complaint answers
     ("operator", "ANY"),
@@ -114,6 +141,7 @@ ELSEWHERE = {  # words that this grammar takes there, or that another complaint 
     ("bare", "TOP"),
     ("behind", "EVERY"),
     ("clause", "SAMPLE"),
+    ("side", "LEFT"),
     ("bare", "WINDOW_START"),
     ("bare", "WINDOW_END"),
     *(("bare", word) for word in ("COUNT", "SUM", "AVG", "MIN", "MAX")),
@@ -180,6 +208,19 @@ def test_each_word_is_answered(section: str, word: str):
         ("KILL 3", "CANCEL SESSION"),
         ("KILL QUERY 3", "CANCEL SESSION"),
         ("CANCEL QUERY q", "SHOW SESSIONS"),
+        ("SELECT k FROM s [NOW] GROUP BY k WITH ROLLUP HAVING k > 1", "GROUP BY ROLLUP (a, b)"),
+        ("EXPLAIN PLAN FOR SELECT 1", "write EXPLAIN SELECT"),
+        ("EXPLAIN QUERY PLAN SELECT 1", "write EXPLAIN SELECT"),
+        ("SELECT k RLIKE 'a' FROM s", "REGEXP_MATCHES(a, 'regex')"),
+        ("SELECT k NOT REGEXP 'a' FROM s", "REGEXP_MATCHES(a, 'regex')"),
+        ("SELECT k GLOB 'a' FROM s", "REGEXP_MATCHES(a, 'regex')"),
+        ("SELECT k SIMILAR TO 'a' FROM s", "REGEXP_MATCHES(a, 'regex')"),
+        ("SELECT k FROM s RIGHT OUTER ANTI JOIN r USING (k)", "turn the sides"),
+        ("SELECT k FROM s LEFT OUTER SEMI JOIN r USING (k)", "without more"),
+        ("SELECT STRING_AGG(k, ',' ORDER BY k) FROM s", "in order of age"),
+        ("SELECT ARRAY_AGG(k ORDER BY k) FROM s", "in order of age"),
+        ("SELECT GROUP_CONCAT(k ORDER BY k) FROM s", "in order of age"),
+        ("SELECT STRING_AGG(k, ',') WITHIN GROUP (ORDER BY k) FROM s", "in order of age"),
     ],
 )
 def test_statements_of_others(text: str, part: str):

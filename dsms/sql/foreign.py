@@ -10,11 +10,13 @@ elsewhere:
     [operator]   between values                   [type]      in CAST, or behind a column's name
     [statement]  first of all                     [bare]      a name that needs no (
     [show]       behind SHOW                      [relation]  a name in FROM
-    [drop]       behind DROP, before [create]
+    [drop]       behind DROP, before [create]     [with]      behind WITH
+    [explain]    between EXPLAIN and SELECT       [side]      before SEMI or ANTI
+    [ours]       before JOIN, known here, too
 
-A word of [join] or [clause] that this grammar would take for an alias, as in `s ANTI JOIN r`, is
-refused there (DS110): the query would run and mean something else.  In quotes, or behind AS, it is
-an alias like any other.
+A word of [join], [clause] or [ours] that this grammar would take for an alias, as in `s ASOF JOIN
+r`, is refused there (DS110): the query would run and mean something else.  In quotes, or behind AS,
+it is an alias like any other.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from functools import cache
 from importlib import resources
 
 from dsms.sql import ast
+from dsms.sql.functions import is_aggregate
 from dsms.sql.literals import bad
 from dsms.sql.script import Piece, Word, words
 
 _COMPARES = ("=", "<", ">", "<=", ">=", "<>")
-_JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS")
+_JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI", "NATURAL")
+_REGEXES = ("RLIKE", "REGEXP", "GLOB", "SIMILAR")
 
 
 @cache
@@ -61,10 +65,12 @@ def instead(word: str, *names: str) -> str | None:
 
 
 def check_aliases(aliases: Iterable[ast.Ident], piece: Piece) -> None:
-    """Raise DS110 if one of a statement's aliases is, without AS, a join word or a clause word of
+    """Raise DS110 if one of a statement's aliases is, without AS, a join word, or a clause word of
     other systems."""
     named = {
-        (a.pos.line, a.pos.column): a.text for a in aliases if instead(a.text, "join", "clause")
+        (a.pos.line, a.pos.column): a.text
+        for a in aliases
+        if instead(a.text, "join", "clause", "ours")
     }
     if not named:
         return
@@ -84,6 +90,8 @@ def _check(word: str, after: str, pos: ast.Pos) -> None:
     as_alias = f"; as an alias it is written AS {word}"
     if after.upper() in _JOINS and (hint := instead(word, "join")):
         raise bad("DS110", pos, f"{word} JOIN is not known here", hint + as_alias)
+    if after.upper() in _JOINS and (hint := instead(word, "ours")):
+        raise bad("DS110", pos, f"{word} {after} is not known here", hint + as_alias)
     if hint := instead(word, "clause"):
         raise bad("DS110", pos, f"{word} is not known here", hint + as_alias)
 
@@ -97,6 +105,8 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
     if last in ("INNER", "LEFT", "RIGHT", "FULL") and (hint := instead(word, "join")):
         return 0, f"{last} {word} JOIN", hint
+    if word.upper() in ("SEMI", "ANTI") and (found := _sided(word, last, earlier)):
+        return found
     if in_from and earlier in ("FROM", "JOIN", ","):
         return _named_function(before[-1]) if word == "(" else None
     outer = last == "OUTER" and earlier in _JOINS  # which is known
@@ -113,7 +123,13 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return _found(word, "statement")
     if (earlier, last) == ("WITH", "RECURSIVE"):
         return 1, before[-1], instead("CONNECT", "behind") or ""
+    if last == "WITH" and (found := _found(word, "with")):
+        return found
+    if word.upper() == "ORDER" and (hint := _in_aggregate(before)):
+        return 0, "ORDER BY in a call", hint
     begun = before[0].upper()
+    if begun == "EXPLAIN" and len(before) <= 3 and (hint := instead(last, "explain")):
+        return 1, before[-1], hint
     if begun in ("CREATE", "DROP") and len(before) == 1:
         return _found(word, *(("drop", "create") if begun == "DROP" else ("create",)))
     if begun == "CREATE" and before[1].upper() != "QUERY":
@@ -128,7 +144,7 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return None
     if (
         earlier not in ("AS", ".")
-        and last in ("DIV", "MOD")
+        and (last in ("DIV", "MOD") or (last in _REGEXES and earlier not in ("SELECT", ",", "(")))
         and (hint := instead(last, "operator"))
     ):
         return 1, before[-1], hint
@@ -138,18 +154,40 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     )
 
 
+def _sided(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:
+    """`RIGHT SEMI JOIN`, `LEFT OUTER ANTI JOIN`."""
+    side = f"{earlier} {last}" if last == "OUTER" else last
+    hint = instead(side.split()[0], "side")
+    return (0, f"{side} {word.upper()} JOIN", hint) if hint else None
+
+
+def _in_aggregate(before: Sequence[str]) -> str | None:
+    """`ARRAY_AGG(a ORDER`: the hint."""
+    at = _opened(before)
+    name = before[at - 1] if at else ""
+    if not is_aggregate(name) and instead(name, "function") is None:
+        return None
+    return (
+        "texts of STRING_AGG and items of ARRAY_AGG stand in order of age, whatever the query "
+        "says; ORDER BY closes the query, and sorts the rows of its answer"
+    )
+
+
 def _in_call(before: Sequence[str]) -> bool:
     """`SUBSTRING(a FROM 2`."""
+    at = _opened(before)
+    return bool(at) and not {"SELECT", "FROM"} & {before[at - 1].upper(), before[-1].upper()}
+
+
+def _opened(before: Sequence[str]) -> int:
+    """Where the last bracket is that is not closed; 0: there is none."""
     opened: list[int] = []
     for at, word in enumerate(before):
         if word == "(":
             opened.append(at)
         elif word == ")" and opened:
             opened.pop()
-    return bool(opened and opened[-1]) and not {"SELECT", "FROM"} & {
-        before[opened[-1] - 1].upper(),
-        before[-1].upper(),
-    }
+    return opened[-1] if opened else 0
 
 
 def _join_before(before: Sequence[str]) -> tuple[int, str, str] | None:
