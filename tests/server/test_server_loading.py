@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from dsms.engine import Engine
 from dsms_client.files import csvfile
 from tests import forked
@@ -75,6 +77,22 @@ def test_a_load_stops_after_so_many_rejects(dsms, server, tmp_path, monkeypatch)
     assert "10 rows accepted" in err and server.engine.calls == []
     code, _, err = dsms("load", str(path), "--stream", "s", "--from-line", "111")
     assert code == 1 and "1 rows accepted" in err
+
+
+@pytest.mark.parametrize("between", [",", ",\n", ",\n\n"], ids=["one line", "a line each", "two"])
+def test_an_array_goes_on_where_its_load_ended(dsms, server, tmp_path, between):
+    """Objects that shared a line had one number: what came after the first ones was left out."""
+    path = tmp_path / "a.json"
+    objects = [f'{{"k": {k}, "v": {k}}}' for k in range(1, 5)]
+    path.write_text("[" + between.join(objects[:2]))
+    code, _, err = dsms("load", str(path), "--stream", "s")
+    assert code == 2 and "2 rows were accepted before this" in err
+    (first,) = [line.split()[-1] for line in err.splitlines() if "--from-line" in line]
+    path.write_text("[" + between.join(objects) + "]")
+    code, _, err = dsms("load", str(path), "--stream", "s", "--from-line", first)
+    assert code == 0 and "2 rows accepted" in err
+    taken = [k for batch in server.engine.rows["s"] for k in batch.column("k").to_pylist()]
+    assert taken == [1, 2, 3, 4]
 
 
 def test_standard_input_is_loaded(dsms, server):

@@ -105,7 +105,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=0,
         metavar="N",
-        help="leave out what stands before this line (row, in Parquet) of the first file",
+        help="leave out what stands before this line (row, in Parquet) of the first file; each "
+        "object of an array in JSON counts as one line at least",
     )
     connection.add_options(parser)
 

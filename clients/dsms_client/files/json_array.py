@@ -33,11 +33,12 @@ def elements(head: bytes) -> Iterator[str]:
 
 
 def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Blocks of lines, and the line of the file in which each object begins.  Raises DS530 where
-    there is something else."""
+    """Blocks of lines, and the number of each object: the line of the file in which it begins, or
+    one more than that of the object before, if that is greater (so no two share one, and a file
+    that has more at its end has the same numbers).  Raises DS530 where there is something else."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     text, line, over, begun = "", 1, False, False
-    array, broken, commas, count = False, False, 0, 0
+    array, broken, commas, count, last = False, False, 0, 0, 0
     while not over:
         part = stream.read(size)
         over = not part
@@ -58,7 +59,7 @@ def read(stream: Any, size: int, name: str) -> Iterator[tuple[bytes, np.ndarray]
                 break
             commas, count = 0, count + 1
             objects.append(_ENDS.sub(" ", text[at:end]))
-            numbers.append(line)
+            numbers.append(last := max(line, last + 1))
             line += text.count("\n", at, end)
             at = end
         text = text[at:]
