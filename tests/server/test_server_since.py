@@ -71,6 +71,21 @@ def test_every_format_of_the_shell_says_so_beside_the_data(server, form):
         assert err.getvalue() == NOTE and "NOTE" not in out.getvalue()
 
 
+def test_answers_copied_to_files_say_so_too(server, tmp_path):
+    """Neither that rows wait nor since when it is complete was said."""
+    with connect(port=server.port) as db:
+        db.execute("CREATE STREAM w (t TIMESTAMP) TIMESTAMP BY t SLACK 1 h RETAIN 1 h")
+        db.ingest("w", [[0], [S]])
+        told = []
+        for ask in (f"({COUNT})", "(SELECT COUNT(*) AS n FROM w [RANGE 1 h])"):
+            out, err = io.StringIO(), io.StringIO()
+            assert Runner(lambda _: db, "table", out, err).script(
+                f"\\copy {ask} to {tmp_path}/o.csv"
+            )
+            told.append(err.getvalue())
+    assert told[0] == NOTE and "2 accepted rows wait behind the clock" in told[1]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

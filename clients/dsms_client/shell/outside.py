@@ -115,6 +115,8 @@ def copy(runner: Shell, text: str) -> bool:
         runner.complain(f"cannot write {path}: {problem}")
         return False
     runner.say(f"{len(answer)} row{'' if len(answer) == 1 else 's'} written to {path}")
+    for line in show.notes(answer):
+        runner.complain(line)
     return True
 
 

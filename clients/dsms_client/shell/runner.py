@@ -140,11 +140,5 @@ class Runner:
             and result.as_of is not None
         ):
             self.say(f"as of {show.instant(result.as_of)}")
-        if result.waiting:
-            self.complain(show.waiting(result.waiting, result.as_of))
-        if result.since is not None:
-            self.complain(show.since(result.since))
-        if result.approximate is not None:
-            self.complain(show.approximate(result.approximate))
-        if result.share is not None:
-            self.complain(show.share(result.share))
+        for line in show.notes(result):
+            self.complain(line)

@@ -12,6 +12,7 @@ from dsms.errors import DsmsError
 from dsms.tabular.names import unique
 from dsms.tabular.texts import cell, instant
 from dsms_client.files.source import NULLS
+from dsms_client.results import RowSet
 from dsms_client.visible import prose, visible
 
 FORMATS = ("table", "csv", "json", "vertical")
@@ -71,6 +72,18 @@ def _rounded(value: float | None) -> float | None:
     if value is None or not math.isfinite(value) or 0 < abs(value) < SMALL:
         return value
     return round(value, DECIMALS)
+
+
+def notes(answer: RowSet) -> Iterator[str]:
+    """What is to be known of an answer beside its rows, for stderr."""
+    if answer.waiting:
+        yield waiting(answer.waiting, answer.as_of)
+    if answer.since is not None:
+        yield since(answer.since)
+    if answer.approximate is not None:
+        yield approximate(answer.approximate)
+    if answer.share is not None:
+        yield share(answer.share)
 
 
 def waiting(rows: int, as_of: int | None) -> str:
