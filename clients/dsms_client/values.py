@@ -12,15 +12,17 @@ In `rows` and `columns` of `ingest` only.  All numbers are big-endian.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import msgpack
 
-from dsms.forms.scalars import Instant, Length, Other, as_builtin, kind_name, shown
+from dsms.forms.scalars import Instant, Length, Other, as_builtin, cut, kind_name, shown
 
 INSTANT, LENGTH, DECIMAL, INTEGER, OTHER = 1, 2, 3, 4, 5
 MAX_BYTES = 128  # of an integer: FLOAT reaches as far
+MOST_SHOWN = 40  # pairs of a map in an error message, which is cut short
 _INT64 = 1 << 63
 _FAREST = 24  # bytes of an instant: the furthest of NumPy's lies within these
 _TEXT = 200  # characters of a decimal
@@ -75,6 +77,26 @@ def _row(row: Any) -> Any:
     if isinstance(row, dict):
         return {key: sendable(value) for key, value in row.items()}
     return [sendable(value) for value in row] if isinstance(row, (list, tuple)) else sendable(row)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pairs(Other):
+    """A map with keys that are no text, which no column takes.  It is no dict, as one of numbers
+    can be made slow by who knows their hashes."""
+
+    pairs: tuple[tuple[Any, Any], ...] = ()
+
+    def row(self) -> Any:
+        """As a row, whose names may be told if they are few."""
+        return dict(self.pairs) if len(self.pairs) <= MOST_SHOWN else self
+
+
+def map_of(pairs: list[tuple[Any, Any]]) -> Any:
+    """A map of msgpack, whose keys may be anything."""
+    if all(type(key) is str for key, _ in pairs):
+        return dict(pairs)
+    text = ", ".join(f"{key!r}: {value!r}" for key, value in pairs[:MOST_SHOWN])
+    return Pairs("dict", cut(f"{{{text}}}"), tuple(pairs))
 
 
 def from_wire(code: int, data: bytes) -> Any:

@@ -118,6 +118,11 @@ def shown(value: Any) -> str:
         text = repr(value[:40] if isinstance(value, (str, bytes, list)) else value)
     except Exception:  # an integer of thousands of digits, or whatever a class does
         text = a(type(value).__name__)
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    """What is shown of a text in an error message."""
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -146,6 +151,8 @@ def _from_python(value: Any) -> Any:
         return float(value)
     if isinstance(value, (list, tuple)):  # as a tuple a list comes over a connection
         return list(value)
+    if isinstance(value, Other):  # a class of these
+        return value
     return int(value) if isinstance(value, Integral) else _other(value)
 
 

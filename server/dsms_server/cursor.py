@@ -11,7 +11,7 @@ import msgpack
 from dsms.errors import UsageError
 from dsms.intake.nesting import Extent, extent
 from dsms_client import protocol
-from dsms_client.values import from_wire
+from dsms_client.values import from_wire, map_of
 
 MOST_VALUES = 4096  # in one field
 # inside of the values of one row, which are built together, or of all columns: lists with their
@@ -28,8 +28,9 @@ class Bulk:
     data: memoryview
     longest: int
 
-    def reader(self) -> Any:
-        return reader_of(self.data, from_wire)
+    def reader(self, lax: bool = False) -> Any:
+        """`lax`: maps with keys that are no text are read, as `Pairs`."""
+        return reader_of(self.data, from_wire, lax)
 
 
 def _too_much(what: str) -> UsageError:
@@ -103,9 +104,13 @@ class Cursor:
         return reader_of(self._body[self.at : stop], extensions)
 
 
-def reader_of(data: memoryview, extensions: Extensions) -> Any:
+def reader_of(data: memoryview, extensions: Extensions, lax: bool = False) -> Any:
     reader = msgpack.Unpacker(
-        use_list=False, max_buffer_size=max(len(data), 1), ext_hook=extensions
+        use_list=False,
+        max_buffer_size=max(len(data), 1),
+        ext_hook=extensions,
+        strict_map_key=not lax,
+        object_pairs_hook=map_of if lax else None,
     )
     reader.feed(data)
     return reader

@@ -26,7 +26,7 @@ from dsms.sql.types import Schema
 from dsms.untrusted.contents import MAX_ROWS, check_size
 from dsms.untrusted.stream import read_stream
 from dsms_client import protocol
-from dsms_client.values import from_wire
+from dsms_client.values import Pairs, from_wire
 from dsms_server.cursor import Bulk, Cursor, reader_of
 from dsms_server.pieces import join
 from dsms_server.worker import expected
@@ -97,14 +97,15 @@ class Payload:
     def _converted(self, shape: StreamShape) -> Converted:
         what, data = shape.what, self.raw
         if isinstance(data, Bulk):
+            read = _rows if self.kind == "rows" else _columns
             try:
-                if self.kind == "rows":
-                    return _rows(data, shape)
-                data = _columns(data)
+                data = read(data, shape)
             except DsmsError:
                 raise
             except Exception as problem:
-                raise protocol.broken(problem) from None
+                data = _laxly(read, data, shape, problem)
+            if self.kind == "rows":
+                return data
         elif self.kind == "arrow":
             data = self._table(shape)
         return to_batch(data, shape.schema, what, shape.computed)
@@ -304,9 +305,20 @@ def _walk_rows(cursor: Cursor, shape: StreamShape | None) -> Payload:
     return out
 
 
-def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
+def _laxly(read: Callable[..., Any], bulk: Bulk, shape: StreamShape, problem: Exception) -> Any:
+    """Once more, for maps with any keys: rows with these alone are refused.  Raises DS600 with what
+    the first time ended with."""
+    try:
+        return read(bulk, shape, lax=True)
+    except DsmsError:
+        raise
+    except Exception:
+        raise protocol.broken(problem) from None
+
+
+def _rows(bulk: Bulk, shape: StreamShape, lax: bool = False) -> Converted:
     pieces: list[Converted] = []
-    reader = bulk.reader()
+    reader = bulk.reader(lax)
     left, most = (
         reader.read_array_header(),
         max(min(PIECE, PIECE_VALUES // max(bulk.longest, 1)), 1),
@@ -315,6 +327,8 @@ def _rows(bulk: Bulk, shape: StreamShape) -> Converted:
         piece = list(islice(reader, min(most, left)))
         if not piece:
             raise ValueError("the frame ends inside `rows`")
+        if lax:
+            piece = [row.row() if isinstance(row, Pairs) else row for row in piece]
         pieces.append(to_batch(piece, shape.schema, shape.what, shape.computed))
         left -= len(piece)
     return join(pieces, shape.schema)
@@ -328,9 +342,9 @@ def _walk_columns(cursor: Cursor, shape: StreamShape | None) -> Payload:
     return out
 
 
-def _columns(bulk: Bulk) -> dict[str, list[Any]]:
+def _columns(bulk: Bulk, shape: StreamShape, lax: bool = False) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
-    reader = bulk.reader()
+    reader = bulk.reader(lax)
     for _ in range(reader.read_map_header()):
         name = reader.unpack()
         left = reader.read_array_header()

@@ -238,3 +238,46 @@ def test_changes_of_a_table_elsewhere(server, capsys, tmp_path, kind):
             assert "'t' is none of I, U, C, R, +, D, -" in capsys.readouterr().err
         db.heartbeat("s", 9 * 10**6)
         assert db.query("SELECT id, v FROM s").rows == [(1, "c")]
+
+
+DICTS = (
+    {1: 2},
+    {(1, 2): 2},
+    {None: 1},
+    {1: {2: 3}},
+    {"a": 2},
+    {n: n for n in range(100)},
+    {2**70: Decimal(1)},
+)
+
+
+@pytest.mark.parametrize("size", [0, 5000], ids=["small", "large"])
+def test_dicts_refuse_their_row_alone_as_in_process(client, size):
+    """A dict with keys that are no text was DS600, and all rows of the frame were lost."""
+    engine = Engine()
+    for to in (engine, client):
+        to.execute("CREATE TABLE b (v INT, x STRING)")
+    for value in (*DICTS, *([one] for one in DICTS)):
+        for rows in ([[value, "x" * size], [5, ""]], [{"v": value, "x": "x" * size}, {"v": 5}]):
+            there, here = client.ingest("b", rows), engine.ingest("b", rows)
+            assert (there.accepted, there.refused, there.reasons) == (1, 1, here.reasons)
+        for misfit in (
+            [{1: 2, "x": "x" * size}, [5, ""]],
+            {"v": [value, 5], "x": ["x" * size, ""]},
+        ):
+            said = []
+            for to in (client, engine):
+                with pytest.raises(UsageError) as told:
+                    to.ingest("b", misfit)
+                said.append(str(told.value))
+            assert said[0] == said[1]
+
+
+def test_dicts_refuse_their_row_alone_of_those_that_do_not_wait(server):
+    async def sent():
+        async with AsyncClient(port=server.port) as db:
+            await db.execute("CREATE TABLE b (v INT)")
+            reports = await asyncio.gather(*(db.ingest("b", [[{n: 2}], [n]]) for n in range(9)))
+            return [report.accepted for report in reports]
+
+    assert asyncio.run(sent()) == [1] * 9
