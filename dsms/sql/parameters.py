@@ -152,7 +152,13 @@ def _pieces(value: Any, mark: Token) -> Pieces:
 
 
 def _list(items: list[Any], mark: Token) -> Pieces:
-    rest = [piece for item in items for piece in (("COMMA", ","), *_pieces(item, mark))]
+    """A list within, whatever it holds (clients send only that it is one), stands as one without
+    items, for the binder to refuse (DS354)."""
+    of_items = (
+        (("NO_ITEMS", "[]"),) if kind_name(item) == "list" else _pieces(item, mark)
+        for item in items
+    )
+    rest = [piece for pieces in of_items for piece in (("COMMA", ","), *pieces)]
     return (("LSQB", "["), *rest[1:], ("RSQB", "]"))
 
 

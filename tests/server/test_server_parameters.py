@@ -88,3 +88,15 @@ def test_one_that_can_not_be_is_refused_without_its_secrets(url, part):
 def test_a_certificate_that_is_not_there_is_named():
     with pytest.raises(UsageError, match="DS640"):
         parse_url("dsms://h/?tls=/no/such.pem")
+
+
+@pytest.mark.parametrize("value", [[[1]], [[]], [1, [2]], [(1,)], [[[1]]], [[object()]]])
+def test_a_list_of_lists_is_refused_with_one_code(serve, value):
+    """It was DS618 over TCP, where a list within comes as the name of its kind."""
+    said = []
+    with dsms.connect(f"dsms://127.0.0.1:{serve(Engine()).port}") as db:
+        for ask in (db.query, Engine().execute):
+            with pytest.raises(QueryError) as told:
+                ask("SELECT ?", [value])
+            said.append((told.value.code, told.value.message, told.value.column, told.value.hint))
+    assert said[0] == said[1] and said[0][0] == "DS354"
