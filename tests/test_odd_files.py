@@ -179,6 +179,34 @@ def test_the_file_is_named(tmp_path: Path) -> None:
         infer(FileSource(path, Options()))
 
 
+SAID = {
+    "not.csv.gz": (b"k,v\n1", "cannot read {path}: it is not compressed with gzip"),
+    "not.csv.zst": (b"k,v\n1", "cannot read {path}: it is not compressed with zstd"),
+    "not.csv.bz2": (b"k,v\n1", "cannot read {path}: it is not compressed with bz2"),
+    "cut.csv.gz": (SOUND["x.csv.gz"][:-9], "cannot read {path}: it is cut short"),
+    "cut.csv.bz2": (SOUND["x.jsonl.bz2"][:-9], "cannot read {path}: it is cut short"),
+    "bad.csv.gz": (SOUND["x.csv.gz"][:-8] + bytes(8), "cannot read {path}: it is damaged"),
+    "bad.csv.zst": (
+        pa.compress(b"abc" * 1000, "zstd", asbytes=True)[:8] + b"\xff" * 8,
+        "cannot read {path}: it is damaged",
+    ),
+    "text.parquet": (b"k,t\n1,2\n" * 9, "{path} as Parquet: it does not begin as Parquet does"),
+    "empty.parquet": (b"", "{path} as Parquet: it is empty"),
+    "cut.parquet": (SOME[:300], "{path} as Parquet: it is cut short, or damaged"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_wrong_is_said_in_plain_words(name: str, tmp_path: Path) -> None:
+    """What libraries say was passed on: "Not a gzipped file (b'k,')"."""
+    data, said = SAID[name]
+    path = made(name, data, tmp_path)
+    for job in (infer, lambda source: [*read(source, (("k", "INT"),), {})[1]]):
+        with pytest.raises(UsageError) as told:
+            job(FileSource(path, Options()))
+        assert said.format(path=path) in told.value.message and told.value.code == "DS530"
+
+
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_an_encoding_is_one_of_text_and_what_it_cannot_read_has_a_code(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -29,6 +29,7 @@ Refusals that the protocol itself makes (the engine's own codes pass through unc
 from __future__ import annotations
 
 import difflib
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ DEFAULT_PORT = 7654
 HEADER = struct.Struct(">I")
 # items of one array inside a frame (bulk `rows` are read piecewise and may be longer)
 MAX_NESTED = 1 << 20
+_TOO_LONG = re.compile(r"(\d+) exceeds max_\w+_len\((\d+)\)")
 LONG_NAME = 200  # characters of a name that may be a slip of another
 MAX_DEATHS = 2  # of a server over the same request, until a client gives it up
 # of the connection to a server that lives, or may be started again a few times without being at
@@ -126,6 +128,8 @@ def pack(message: Mapping[str, Any]) -> bytes:
 def unpack(body: bytes | bytearray | memoryview, longest: int = MAX_NESTED) -> dict[str, Any]:
     """The map of one frame's body, in which no array has more than `longest` items.  Raises DS600
     if it is anything else."""
+    if not len(body):
+        raise broken(ValueError("it is empty"))
     try:
         message = msgpack.unpackb(
             body, use_list=False, max_array_len=longest, ext_hook=no_extension
@@ -141,12 +145,36 @@ def unpack(body: bytes | bytearray | memoryview, longest: int = MAX_NESTED) -> d
 
 def broken(problem: Exception) -> UsageError:
     """DS600 for whatever the msgpack decoder complained of."""
-    detail = str(problem) or type(problem).__name__
     return UsageError(
         "DS600",
-        f"the frame is not valid msgpack: {detail}",
+        f"the frame is not valid msgpack: {_complaint(problem)}",
         hint="a frame is one map with text keys",
     )
+
+
+def _complaint(problem: Exception) -> str:
+    """What is wrong, in words that need no knowledge of the decoder."""
+    said = str(problem)
+    match problem:
+        case msgpack.FormatError():
+            return "no value begins with the byte 0xc1"
+        case msgpack.StackError() | RecursionError():
+            return "it is nested too deep"
+        case msgpack.ExtraData():
+            return "bytes are left over after the map"
+        case msgpack.OutOfData():
+            return "it ends too early"
+        case UnicodeDecodeError():
+            return "it has a text that is not UTF-8"
+    if "incomplete input" in said:
+        return "it ends too early"
+    if "map header" in said or "type header" in said:
+        return "it has something else where a map or a list should begin"
+    if " is not allowed for map key" in said:
+        return "a map in it has a key that is no text"
+    if (found := _TOO_LONG.match(said)) is not None:
+        return f"it has {int(found[1]):,} items in one place, and {int(found[2]):,} are the most"
+    return said or type(problem).__name__
 
 
 def no_extension(code: int, data: bytes) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from dsms.errors import UsageError
+from dsms_client.files import unreadable
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column, Mapping, Pieces
 from dsms_client.files.source import FileSource
@@ -57,7 +58,9 @@ def _guarded(source: FileSource, pieces: Pieces) -> Pieces:
         try:
             yield from pieces
         except pa.ArrowException as problem:
-            raise UsageError("DS530", f"cannot read {source.name}: {problem}") from None
+            parquet = source.kind == "parquet"
+            what = unreadable.parquet(problem, None) if parquet else str(problem)
+            raise UsageError("DS530", f"cannot read {source.name}: {what}") from None
 
 
 def _with_units(pieces: Pieces) -> Pieces:

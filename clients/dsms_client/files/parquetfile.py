@@ -16,6 +16,7 @@ from dsms.errors import UsageError
 from dsms.forms.encodings import without_encodings
 from dsms.lists import item_of
 from dsms.untrusted.types import check_schema, decoded, is_list
+from dsms_client.files import unreadable
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import (
     Column,
@@ -53,7 +54,9 @@ def explained(source: FileSource) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        raise UsageError("DS530", f"cannot read {source.path} as Parquet: {problem}") from None
+        head = None if source.packed else source.raw_head()
+        what = unreadable.parquet(problem, head)
+        raise UsageError("DS530", f"cannot read {source.name} as Parquet: {what}") from None
 
 
 def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:

@@ -42,7 +42,7 @@ class _Beginning(FileSource):
 
     def __init__(self, source: FileSource, head: bytes, options: Options) -> None:
         self.path, self.name, self.kind, self.size = source.path, source.name, source.kind, 0
-        self.options, self._bytes = options, head
+        self.options, self.packed, self._bytes = options, source.packed, head
 
     def head(self, size: int) -> bytes:
         return self._bytes[:size]

@@ -21,6 +21,7 @@ from typing import Any
 from dsms.errors import UsageError
 from dsms_client.files.guess import kind_of
 from dsms_client.files.options import BOM, KINDS, NULLS, Options
+from dsms_client.files.unreadable import MAGIC, unpacked
 
 __all__ = ["BOM", "KINDS", "NULLS", "FileSource"]
 
@@ -30,7 +31,6 @@ ENDINGS = {
     "parquet": "parquet", "pq": "parquet", "txt": None, "log": None, "dat": None, "data": None,
 }  # a table  # fmt: skip
 PACKED = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
-MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 MARKS = (  # how files begin that are something else than text: bytes, what it is, what to do
     (b"\x1f\x8b", "compressed with gzip", "add .gz to its name"),
     (b"PAR1", "a Parquet file", "its name should end in .parquet, or give --format parquet"),
@@ -87,6 +87,16 @@ class FileSource:
         with self.guarded():
             return _stdin(self.options.encoding).head(size)
 
+    def raw_head(self) -> bytes | None:
+        """The first bytes as they are on disk; None if they can't be looked at."""
+        try:
+            if self.path != STDIN:
+                with open(self.path, "rb") as raw:
+                    return raw.read(8)
+        except OSError:
+            pass
+        return None
+
     def position(self) -> int:
         """Bytes of the file (as it is on disk) read so far."""
         if self._raw is None or self.path == STDIN:
@@ -136,7 +146,8 @@ class FileSource:
         try:
             yield
         except (OSError, EOFError, zlib.error) as problem:
-            raise UsageError("DS530", f"cannot read {self.name}: {problem}") from None
+            what, hint = unpacked(problem, self.packed, self.raw_head())
+            raise UsageError("DS530", f"cannot read {self.name}: {what}", hint=hint) from None
         except UnicodeError as problem:  # some codecs raise no UnicodeDecodeError
             encoding = self.options.encoding or "UTF-8"
             raise UsageError(
