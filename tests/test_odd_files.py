@@ -179,6 +179,31 @@ def test_the_file_is_named(tmp_path: Path) -> None:
         infer(FileSource(path, Options()))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"k":1} {"k":2}', '{"k":1},{"k":2}\n', '{"k":1}{\n"k":2}', '{"k":\n1}\n{"k":2}'],
+    ids=["a blank", "a comma", "over lines", "first over lines"],
+)
+def test_objects_one_after_another_are_taken(text: str, tmp_path: Path) -> None:
+    """The first line had to be one object, or a brace; the hint said otherwise."""
+    source = FileSource(made("x.json", text.encode(), tmp_path), Options())
+    _, pieces = read(source, (("k", "INT"),), {})
+    assert [row["k"] for piece in pieces for row in piece.batch.to_pylist()] == [1, 2]
+    assert [name for name, _ in infer(source).columns] == ["k"]
+
+
+def test_a_file_that_begins_with_no_object_says_so(tmp_path: Path) -> None:
+    for name, data, said in (
+        ("x.jsonl", b'{"k":1} {"k":2}\n', "the first line of {} is not one JSON object"),
+        ("x.json", b"k,v\n", "{} does not begin with a JSON object"),
+        ("y.json", b'{"k":"' + b"x" * 70_000, "{} does not begin with a JSON object that ends"),
+    ):
+        path = made(name, data, tmp_path)
+        with pytest.raises(UsageError) as told:
+            read(FileSource(path, Options()), (("k", "INT"),), {})
+        assert told.value.code == "DS530" and said.format(path) in told.value.message
+
+
 SAID = {
     "not.csv.gz": (b"k,v\n1", "cannot read {path}: it is not compressed with gzip"),
     "not.csv.zst": (b"k,v\n1", "cannot read {path}: it is not compressed with zstd"),

@@ -359,7 +359,7 @@ class AsyncClient:
         """
         self._raise_late()
         futures, starts, rows = [], [], 0
-        for field, count in frames_of(data, f"stream {stream}", self._frame_bytes):
+        for field, count in frames_of(data, stream, self._frame_bytes):
             await self._room.wait()
             if positions:
                 field["positions"] = True

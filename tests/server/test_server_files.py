@@ -192,7 +192,7 @@ OTHERS = [
     ("a.parquet", b"", "cannot read"),
     ("a.parquet", HEAD + b"1,2\n", "cannot read"),
     ("a.parquet.gz", gzip.compress(HEAD), "cannot read"),
-    ("a.jsonl", HEAD + b"1,2\n", "does not begin with a JSON object"),
+    ("a.jsonl", HEAD + b"1,2\n", "is not one JSON object"),
     ("a.jsonl", "{}\n".encode("utf-16"), "UTF-16"),
     ("a.csv", b'{"k": 1}\n', "no column of the file"),
 ]

@@ -273,6 +273,13 @@ def test_dicts_refuse_their_row_alone_as_in_process(client, size):
             assert said[0] == said[1]
 
 
+def test_a_column_of_no_type_is_not_called_one_of_a_stream(client):
+    """Of a table, too, it was said that it is of a stream."""
+    client.execute("CREATE TABLE b (v INT)")
+    with pytest.raises(UsageError, match=r"DS503.* of (table )?b\b"):
+        client.ingest("b", pa.table({"v": pa.array([{"a": 1}])}))
+
+
 def test_dicts_refuse_their_row_alone_of_those_that_do_not_wait(server):
     async def sent():
         async with AsyncClient(port=server.port) as db:

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from dsms.errors import UsageError
 from dsms.instants import within
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import json_array, nested
 from dsms_client.files.blocks import blocks
+from dsms_client.files.jsonbegin import is_array, no_object, object_of
 from dsms_client.files.jsonnumbers import Numbers, narrowed, read_as, without_units
 from dsms_client.files.jsonshape import (
     Shape,
@@ -71,15 +71,8 @@ def read(
         return Mapping(tuple(columns), tuple((name,) for name, _ in columns), ()), iter(())
     array = is_array(source.kind, head)
     first = json_array.first(head) if array else head.splitlines()[0].decode(errors="replace")
-    try:
-        keys = json.loads(first)
-        assert isinstance(keys, dict)
-    except (ValueError, AssertionError, RecursionError):
-        raise UsageError(
-            "DS530",
-            f"{source.name} does not begin with a JSON object",
-            hint="JSON lines: one object per line; or an array of objects in a .json file",
-        ) from None
+    if (keys := object_of(first)) is None:
+        raise no_object(source, head)
     more = json_array.elements(head) if array else head.splitlines()[1:]
     names = nested.names_of(keys, more)
     mapping = replace(map_columns(names, columns, renamed), options=options)
@@ -93,13 +86,6 @@ def read(
     ]
     reader = _Reader(columns, wanted, list(keys), options)
     return mapping, _array_pieces(source, reader) if array else _pieces(source, reader)
-
-
-def is_array(kind: str, head: bytes) -> bool:
-    """Whether objects stand in an array, or over several lines, in what begins so."""
-    if head.startswith(b"["):
-        return kind == "json"
-    return kind == "json" and head.splitlines()[0].strip() == b"{"
 
 
 def _pieces(source: FileSource, reader: _Reader) -> Pieces:

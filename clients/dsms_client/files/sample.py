@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from dsms.untrusted.types import decoded, is_list
-from dsms_client.files import csvfile, json_array, jsonfile, linesfile, nested, zeekfile
+from dsms_client.files import csvfile, json_array, linesfile, nested, zeekfile
 from dsms_client.files.csvfile import one_array
 from dsms_client.files.header import read_header
+from dsms_client.files.jsonbegin import is_array
 from dsms_client.files.jsonvalue import is_unicode
 from dsms_client.files.open import read
 from dsms_client.files.options import BOM, Options
@@ -108,7 +109,7 @@ def _texts(
 def _json(source: FileSource, head: bytes, rows: int) -> Sample:
     source.judge(head[:8])
     head = head.removeprefix(BOM).lstrip()
-    array = bool(head) and jsonfile.is_array(source.kind, head)
+    array = bool(head) and is_array(source.kind, head)
     raw = head.splitlines()  # of bytes: a text of JSON may hold what ends lines of text
     lines = (
         json_array.elements(head)
