@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import zlib
 
-import pyarrow as pa
-
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}  # how such files begin
 PARQUET = b"PAR1"
 
@@ -31,7 +29,7 @@ def parquet(problem: Exception, head: bytes | None) -> str:
     in it."""
     if isinstance(problem, OSError) and problem.strerror:
         return problem.strerror
-    if isinstance(problem, pa.ArrowNotImplementedError | pa.ArrowMemoryError):
+    if isinstance(problem, NotImplementedError | MemoryError):
         return str(problem)
     if head is not None and not head.startswith(PARQUET):
         return "it does not begin as Parquet does" if head else "it is empty"
