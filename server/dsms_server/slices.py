@@ -67,7 +67,7 @@ class Pace:
 
     def took(self, stream: str, rows: int, seconds: float) -> None:
         """So many rows took so long."""
-        if rows >= MIN_SLICE:
+        if 2 * rows >= MIN_SLICE:
             ideal, now = int(rows * SLICE_SECONDS / max(seconds, 1e-6)), self.of(stream)
             most = 2 * now if 2 * rows >= now else now
             self._rows[stream] = max(MIN_SLICE, min(MAX_SLICE, most, ideal))

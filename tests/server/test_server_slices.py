@@ -60,3 +60,11 @@ def test_pieces_share_a_slice_until_it_is_long_enough(clock):
             next(steps)
             count += 1
     assert count == 3
+
+
+def test_slices_of_whole_frames_grow_too():
+    """Frames of a hundred rows: ten are a slice, which has a little less than it may have."""
+    pace = Pace()
+    for _ in range(10):
+        pace.took("s", pace.of("s") // 100 * 100, 1e-6)
+    assert pace.of("s") == MAX_SLICE
