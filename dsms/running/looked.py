@@ -74,10 +74,12 @@ class Looked:
         return self.dropped == count or (self.dropped > 64 and 2 * self.dropped > count)
 
     def take(self, batches: Sequence[Batch], push: Push) -> None:
-        """Each query gets what it wants of the rows.  A fault in what they share stops them all."""
+        """Each query gets what it wants of the rows; one that is alone gets all, as its selection
+        looks at them just as fast.  A fault in what they share stops them all."""
+        alone = len(self.queries) - self.dropped == 1
         for rows in batches:
             try:
-                found = self.index.match(rows) if self.looks else {}
+                found = self._all(rows) if alone else self.index.match(rows) if self.looks else {}
             except Exception as fault:
                 if not stop(self.queries, fault):
                     raise
@@ -87,6 +89,11 @@ class Looked:
                 if query is not None and query.failure is None:
                     self.awake[slot] = True
                     push(query, self.stream, (own,))
+
+    def _all(self, rows: Batch) -> dict[int, Batch]:
+        """The rows, for each slot that is in use and does not get them anyway."""
+        slots = enumerate(self.queries)
+        return {k: rows for k, q in slots if q is not None and k not in self.plain}
 
     def move(self, upto: int) -> list[tuple[int, RunningQuery]]:
         """The instant up to which they may answer has come: those in which something may happen,
