@@ -21,7 +21,7 @@ from dsms.oneshot.pushdown import used_columns
 from dsms.oneshot.relation import Op, Where
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
-from dsms.running.indices import Indices, Wanted
+from dsms.running.indices import KINDS, Indices, Wanted
 from dsms.running.picks import ByValues, Pick
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch
@@ -95,9 +95,15 @@ def keyed(
     found: dict[int, list[KeyPick]] = {}
     if not indices.settings.window_index:
         return found
-    there = [d for d in drives(plan) if d.by.leaf in drivers and streams.get(d.leaf) in rings]
-    used = used_columns(plan) if there else {}
     scans = {s.leaf: s for s in lp.leaves_of(plan)}
+    there = [
+        d
+        for d in drives(plan)
+        if d.by.leaf in drivers
+        and streams.get(d.leaf) in rings
+        and scans[d.leaf].schema[d.column].type.kind in KINDS
+    ]
+    used = used_columns(plan) if there else {}
     for drive in there:
         by = placed(drive.by, ops.get(drive.by.leaf, ()))
         if by is not None:
