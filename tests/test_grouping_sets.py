@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +14,7 @@ from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
+from tests.bags import agrees_with_duckdb, bag, told
 from tests.effort import examples
 
 STREAM = "CREATE STREAM s (a INT, b INT, x INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
@@ -36,12 +35,10 @@ CLAUSES = (
 HAVING = ("", "HAVING COUNT(*) > 1", "HAVING SUM(x) IS NOT NULL")
 
 
-def _bags(engine: Engine, name: str) -> list[tuple[int, str, Counter[Any]]]:
-    return [
-        (push.at, str(push.kind), Counter(tuple(r.values()) for r in push.data.to_pylist()))
-        for push in engine.subscribe(name, 0).take()
-        if push.data is not None and push.data.num_rows
-    ]
+def _agrees_with_duckdb(query: str, rows: list[Any]) -> None:
+    engine = Engine()
+    engine.execute(STREAM)
+    agrees_with_duckdb(engine, query, {"s": ("abx", rows)})
 
 
 TOLD = (
@@ -55,15 +52,7 @@ TOLD = (
 @settings(max_examples=examples(60))
 @given(st.sampled_from(TOLD), _rows)
 def test_what_set_a_row_is_of_is_a_value(query: str, rows: list[Any]) -> None:
-    engine, duck = Engine(), duckdb.connect()
-    engine.execute(STREAM)
-    engine.ingest("s", [(*row, n) for n, row in enumerate(rows)])
-    engine.heartbeat("s", 1000)
-    columns = {n: pa.array([r[i] for r in rows], pa.int64()) for i, n in enumerate("abx")}
-    duck.register("s", pa.table(columns))
-    (found,) = engine.execute(query)
-    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
-    assert got == Counter(duck.execute(query).fetchall()), query
+    _agrees_with_duckdb(query, rows)
 
 
 def test_too_many_are_known_before_they_are_written_out() -> None:
@@ -84,18 +73,10 @@ def test_their_words_are_not_free_for_functions() -> None:
 @given(st.sampled_from(CLAUSES), st.sampled_from(HAVING), _rows)
 def test_answers_are_duckdbs(clause: str, having: str, rows: list[Any]) -> None:
     shown = [name for name in "ab" if name in clause.lower().replace("grouping", "")]
-    told = f", GROUPING({', '.join(shown)})" if shown else ""
+    which = f", GROUPING({', '.join(shown)})" if shown else ""
     keys = ", ".join([*shown, "COUNT(*), SUM(x)"])
-    query = f"SELECT {keys}{told} FROM s GROUP BY {clause} {having}"
-    engine, duck = Engine(), duckdb.connect()
-    engine.execute(STREAM)
-    engine.ingest("s", [(*row, n) for n, row in enumerate(rows)])
-    engine.heartbeat("s", 1000)
-    columns = {n: pa.array([r[i] for r in rows], pa.int64()) for i, n in enumerate("abx")}
-    duck.register("s", pa.table(columns))
-    (found,) = engine.execute(query)
-    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
-    assert got == Counter(duck.execute(query).fetchall()), query
+    query = f"SELECT {keys}{which} FROM s GROUP BY {clause} {having}"
+    _agrees_with_duckdb(query, rows)
 
 
 UNIONS = (
@@ -125,7 +106,7 @@ def test_a_persistent_query_tells_what_the_union_tells(
     for at in range(0, len(rows), cut):
         engine.ingest("s", [(*row, at + n) for n, row in enumerate(rows[at : at + cut])])
     engine.heartbeat("s", 100)
-    assert _bags(engine, "short") == _bags(engine, "long")
+    assert told(engine, "short") == told(engine, "long")
 
 
 def test_they_come_back_after_a_restart(tmp_path: Any) -> None:
@@ -141,9 +122,7 @@ def test_they_come_back_after_a_restart(tmp_path: Any) -> None:
     engine = Engine(tmp_path)
     engine.ingest("s", [(None, 2, 5, 3)])
     engine.heartbeat("s", 4)
-    (found,) = engine.execute("SELECT * FROM q")
-    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
-    assert got == Counter(
+    assert bag(engine, "SELECT * FROM q") == Counter(
         [(1, None, 1, 0), (1, 2, 1, 0), (None, 2, 1, 0), (1, None, 2, 0), (None, None, 1, 0),
          (None, None, 1, 1), (None, 2, 2, 1), (None, None, 3, 1)]
     )  # the keys of each set  # fmt: skip

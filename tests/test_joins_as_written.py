@@ -3,11 +3,8 @@ persistent query, as the longer form that it stands for tells."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-import duckdb
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +12,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql.transform.named_queries import MOST
+from tests.bags import agrees_with_duckdb, play, told
 from tests.effort import examples
 
 TYPES = "(k INT, {} INT, {} TIMESTAMP)"
@@ -69,18 +67,8 @@ def _engine() -> Engine:
 
 
 def _agrees_with_duckdb(query: str, **tables: list[tuple[Any, ...]]) -> None:
-    engine, duck = _engine(), duckdb.connect()
-    for name, rows in tables.items():
-        engine.ingest(name, [(*row, n) for n, row in enumerate(rows)])
-        engine.heartbeat(name, 1000)
-        columns = {
-            c: pa.array([r[i] for r in rows], pa.int64())
-            for i, c in enumerate(("k", STREAMS[name][0]))
-        }
-        duck.register(name, pa.table(columns))
-    (found,) = engine.execute(query)
-    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
-    assert got == Counter(duck.execute(query).fetchall()), query
+    columns = {name: (("k", STREAMS[name][0]), rows) for name, rows in tables.items()}
+    agrees_with_duckdb(_engine(), query, columns)
 
 
 @settings(max_examples=examples(100))
@@ -123,18 +111,8 @@ def test_a_persistent_query_tells_what_the_longer_form_tells(
             f"CREATE QUERY {name} AS SELECT Rstream(l.k, v) FROM {text}"
             f" WITH (strategy = {strategy})"
         )
-    at = 0
-    for stream, k, v, step in history:
-        at += step
-        engine.ingest(stream, [(k, v, at)])
-        for other in STREAMS:
-            engine.heartbeat(other, at)
-    told = [
-        [(p.at, str(p.kind), Counter(tuple(r.values()) for r in p.data.to_pylist()))
-         for p in engine.subscribe(name, 0).take() if p.data is not None and p.data.num_rows]
-        for name in ("short", "long")
-    ]  # a push a row  # fmt: skip
-    assert told[0] == told[1]
+    play(engine, STREAMS, history)
+    assert told(engine, "short") == told(engine, "long")
 
 
 @pytest.mark.parametrize(

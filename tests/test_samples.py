@@ -15,6 +15,7 @@ from dsms.errors import QueryError
 from dsms.sql.binder.samples import limit
 from dsms.sql.functions import call
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, NULL, STRING, Type, decimal, list_of
+from tests.bags import bag, told
 from tests.oracle.scalar import evaluate
 from tests.scalars import apply, columns
 
@@ -228,3 +229,23 @@ def test_weights_of_a_sample_of_what_was_shed_are_both() -> None:
     ((n,),) = _rows(engine, f"SELECT COUNT(*) {read}")
     ((twice, error),) = _rows(engine, f"SELECT COUNT(*) {read} WITH (sample = scale, shed = scale)")
     assert (twice, error) == (2.0 * n, pytest.approx((2 * n) ** 0.5))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, SAMPLE(x, 2) AS some FROM s [RANGE 1 s] GROUP BY ROLLUP (k)",
+        "SELECT APPROX_QUANTILE(x, 0.5) AS m FROM s [RANGE 1 s] WHERE x > (SELECT AVG(x) FROM s)",
+        "SELECT k, FREQUENT(x, 2) AS often FROM s [ROWS 100] GROUP BY GROUPING SETS ((k), ())",
+    ],
+)
+def test_where_no_synopsis_answers_the_windows_are_read(query: str) -> None:
+    """By queries EVERY so often and ON LOOKUP, without a word of the path."""
+    engine = _filled()
+    asked = query.replace("FROM s)", "FROM s [RANGE 1 s])")
+    engine.execute(f"CREATE QUERY e AS {asked} EVERY 1 s; CREATE QUERY l AS {asked} ON LOOKUP")
+    engine.ingest("s", [(i % 7, i / 8, 2_000_001 + i * 9000) for i in range(111)])
+    engine.heartbeat("s", 2_999_999)
+    wanted = bag(engine, asked)
+    assert told(engine, "e")[-1] == (3_000_000, "result", wanted)
+    assert bag(engine, "LOOKUP l") == wanted

@@ -3,13 +3,10 @@ with the value joined in FROM tells."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +14,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.operators.join_kernels import chain, join_signed
+from tests.bags import agrees_with_duckdb, play, told
 from tests.effort import examples
 
 STREAMS = (
@@ -61,17 +59,9 @@ QUERIES = (
 @settings(max_examples=examples(200))
 @given(st.sampled_from(QUERIES), _rows, _rows)
 def test_answers_are_duckdbs(query: str, left: list[Any], right: list[Any]) -> None:
-    engine, duck = Engine(), duckdb.connect()
+    engine = Engine()
     engine.execute(STREAMS)
-    for name, column, rows in (("l", "v", left), ("r", "w", right)):
-        engine.ingest(name, [(*row, n) for n, row in enumerate(rows)])
-        engine.heartbeat(name, 1000)
-        values = zip(*rows, strict=True) if rows else ((), ())
-        columns = {c: pa.array(v, pa.int64()) for c, v in zip(("k", column), values, strict=True)}
-        duck.register(name, pa.table(columns))
-    (found,) = engine.execute(query)
-    got = Counter(tuple(row.values()) for row in found.data.to_pylist())
-    assert got == Counter(duck.execute(query).fetchall()), query
+    agrees_with_duckdb(engine, query, {"l": (("k", "v"), left), "r": (("k", "w"), right)})
 
 
 LONG = (
@@ -96,18 +86,8 @@ def test_a_persistent_query_tells_what_the_join_tells(
     for name, text in zip(("short", "long"), form, strict=True):
         query = text.format(o="Rstream", s=slide)
         engine.execute(f"CREATE QUERY {name} AS {query}")
-    at = 0
-    for stream, k, v, step in history:
-        at += step
-        engine.ingest(stream, [(k, v, at)])
-        for other in "lr":
-            engine.heartbeat(other, at)
-    told = [
-        [(p.at, str(p.kind), Counter(tuple(r.values()) for r in p.data.to_pylist()))
-         for p in engine.subscribe(name, 0).take() if p.data is not None and p.data.num_rows]
-        for name in ("short", "long")
-    ]  # a push a row  # fmt: skip
-    assert told[0] == told[1]
+    play(engine, "lr", history)
+    assert told(engine, "short") == told(engine, "long")
 
 
 def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:

@@ -45,8 +45,10 @@ def follow(call: AggCall, leaving: Leaving) -> Aggregate:
             f"{call.fn.upper()} is put together from sub-windows, and operators that follow "
             "each row have none"
         )
-        scratch = "WITH (path = ws): then each answer is computed from scratch (not with -restore)"
-        hint = f"use the exact aggregate, or {scratch}"
+        hint = (
+            "use the exact aggregate, or ask for what is a function of what the windows hold, and "
+            "so can be computed from scratch (no -restore, INTERNAL or all that a KEY has)"
+        )
         raise QueryError("DS331", message, hint=hint)
     if not _of_different(call):
         return _plain(call, leaving)

@@ -16,7 +16,7 @@ from dsms.operators.answers import Answer
 from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import fits, over_numbers
 from dsms.periodic.lookup import LookupQuery, Waiting, lookup_span
-from dsms.plan.paths import choose, lookup_paths
+from dsms.plan.paths import choose, lookup_paths, unfollowed
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
 from dsms.plan.windows import newest
@@ -72,7 +72,9 @@ def _ready(
     phys = runtime.plan(replace(bound, kind="rstream", explicit=True), definition.options)
     wanted, counted = _wanted(runtime, definition, core)
     path = choose(
-        lookup_paths(wanted is not None, _indexed(runtime, definition, phys, core)),
+        lookup_paths(
+            wanted is not None, _indexed(runtime, definition, phys, core), unfollowed(phys.node)
+        ),
         str(dict(definition.options).get("path", "auto")),
     )
     check_approximate(

@@ -17,7 +17,7 @@ from dsms.periodic.lookup import LookupQuery
 from dsms.periodic.probed import Probed
 from dsms.periodic.scan import need_of
 from dsms.plan.parts import expressions_of
-from dsms.plan.paths import from_past
+from dsms.plan.paths import UNFOLLOWED, from_past, unfollowed
 from dsms.plan.physical import Phys
 from dsms.reads.stream_rows import stream_of
 from dsms.running.beginning import look_back
@@ -115,7 +115,9 @@ def probed(
 def why(plan: lp.Node) -> str:
     """Why it is answered so."""
     by = indexed(plan)
-    return "asked for" if by is None else f"read when it is asked, by an index over {by}"
+    if by is not None:
+        return f"read when it is asked, by an index over {by}"
+    return UNFOLLOWED if unfollowed(plan) else "asked for"
 
 
 @dataclass(frozen=True, slots=True)

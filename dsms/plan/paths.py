@@ -31,6 +31,7 @@ SCANNED = 0.3  # row operations that a scanned row costs
 WORTH = 4.0  # times less that a scan must cost to be taken: its cost comes all at once
 SPARED = 2.0  # times fewer cells that the last answer must spare to be kept
 SECOND = 1_000_000
+UNFOLLOWED = "its aggregates are put together from sub-windows, and no synopsis answers the query"
 AGGREGATES = "aggregates over windows, from pre-aggregated sub-windows"
 
 
@@ -77,13 +78,16 @@ def paths(asked: Asked, offer: Offer | None) -> list[Path]:
     return [*shared, *scans] if offer.pays else [*scans, *shared]
 
 
-def lookup_paths(shared: bool, indexed: bool | None) -> list[Path]:
+def lookup_paths(shared: bool, indexed: bool | None, unfollowed: bool = False) -> list[Path]:
     """Those of a query ON LOOKUP.
 
-    shared   synopses can answer it
-    indexed  its rows are found by indices when it is asked; None: it can't be answered so late"""
+    shared      synopses can answer it
+    indexed     its rows are found by indices when it is asked; None: it can't be answered so late
+    unfollowed  no state follows its rows one by one"""
     found = [Path("SS", None, AGGREGATES)] if shared else []
     read = Path("WS", None, "its windows are read when it is asked")
+    if unfollowed and indexed is not None:
+        return [*found, read]
     waiting = Path("IS", None, "rows wait until it is asked, or too many do")
     if indexed is None:
         return [*found, waiting]
@@ -107,22 +111,36 @@ def choose(found: Sequence[Path], wish: str) -> Path:
         wish = "ss"
     wished = next((p for p in found if p.kind == wish.upper()), None)
     if wished is None:
-        return next(p for p in found if p.kind == "IS") if wish == "ws" else found[0]
-    free = wished.kind in ("WS", "IS") and "WS" in kinds
+        return next((p for p in found if p.kind == "IS"), found[0]) if wish == "ws" else found[0]
+    free = wished.kind in ("WS", "IS") and {"WS", "IS"} <= set(kinds)
     return replace(wished, why="asked for") if free else wished
 
 
 def _scans(asked: Asked) -> list[Path]:
-    """IS always; WS where the answer is a function of what the windows hold."""
+    """IS but where no state follows single rows; WS where the answer is a function of what the
+    windows hold."""
     past, (incremental, scan) = _past(asked), _costs(asked)
     if past is not None:
         return [Path("IS", incremental, past)]
     figures = f"about {_figure(incremental)} row operations a period, a scan about {_figure(scan)}"
+    if unfollowed(asked.inner.node):
+        return [Path("WS", scan, UNFOLLOWED)]
     whole = Path("WS", scan, f"keeping state costs {figures}")
     if asked.numbered:
         return [Path("IS", incremental, "operators go on row by row"), whole]
     rows = Path("IS", incremental, f"only rows that came or expired are touched: {figures}")
     return [whole, rows] if scan < incremental / WORTH else [rows, whole]
+
+
+def unfollowed(node: lp.Node) -> bool:
+    """Whether an aggregate of the plan is put together from sub-windows: no state follows the rows
+    that come and leave one by one."""
+    return any(
+        CARDS[call.fn].sampled
+        for found in lp.nodes_of(node)
+        if isinstance(found, lp.GroupBy)
+        for call in found.aggs
+    )
 
 
 def _past(asked: Asked) -> str | None:
