@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
+import pyarrow as pa
+
+from dsms import lists
 from dsms.sql import ast
 from dsms.sql.binder.changes import assigned
 from dsms.sql.binder.context import Context
@@ -15,7 +18,7 @@ from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
-from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema, Type
+from dsms.sql.types import INT, TIMESTAMP, Field, Kind, Schema, Type, item_of
 
 Computed = tuple[tuple[int, Expr], ...]
 
@@ -92,10 +95,44 @@ def _constant(expr: Expr) -> Any:
             return -_constant(operand)
         case Call("cast", (operand,), target) if target.numeric:
             value = _constant(operand)
-            if value is None or target.kind is Kind.INT:
-                return value
-            return float(value) if target.kind is Kind.FLOAT else _decimal(value, target)
+            return _number(_read(value, target) if isinstance(value, str) else value, target)
+        case Call("cast", (Lit(str() as text, source),), target) if _of_numbers(source, target):
+            return _numbers(text, source, target)
     raise ValueError
+
+
+def _number(value: Any, to: Type) -> Any:
+    """A number as another type has it.  Raises OverflowError."""
+    if value is None or to.kind is Kind.INT:
+        return value
+    return float(value) if to.kind is Kind.FLOAT else _decimal(value, to)
+
+
+def _read(text: str, to: Type) -> int | Decimal | float:
+    """The number that a text is.  Raises ValueError, OverflowError."""
+    if "_" in text or not text.isascii():
+        raise ValueError
+    if to.kind is Kind.INT:
+        value = int(text)
+        if not -(2**63) <= value < 2**63:
+            raise OverflowError
+        return value
+    try:
+        return float(text) if to.kind is Kind.FLOAT else Decimal(text)
+    except InvalidOperation:
+        raise ValueError from None
+
+
+def _of_numbers(*types: Type) -> bool:
+    return all(t.kind is Kind.LIST and item_of(t).numeric for t in types)
+
+
+def _numbers(text: str, source: Type, to: Type) -> str:
+    """A list with its items as those of another list.  Raises OverflowError."""
+    (values,) = lists.read(pa.array([text]), str(item_of(source))).to_pylist()
+    items = [_number(v, item_of(to)) for v in values]
+    spelled = lists.spelled_items(pa.array(items, item_of(to).arrow), str(item_of(to)))
+    return f"[{', '.join(spelled.to_pylist())}]"
 
 
 def _decimal(value: float | Decimal, to: Type) -> Decimal:
