@@ -1,4 +1,4 @@
-"""DEFAULT of a DECIMAL, or a list of them: rounded as CAST rounds, and refused where it does not fit."""
+"""DEFAULT of DECIMALs, also in lists: rounded as CAST rounds, and refused where it does not fit."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from dsms.errors import QueryError
 from dsms.sql.ast import Pos
 from dsms.sql.expected import expectation
-from dsms.sql.foreign import foreign_word
+from dsms.sql.foreign import condition_there, foreign_word
 from dsms.sql.grammar import keywords, parser, reserved
 from dsms.sql.literals import UNIT_WORDS, unit
 from dsms.sql.mistakes import known_mistake
@@ -116,6 +116,7 @@ def _complaint(error: UnexpectedInput, piece: Piece) -> QueryError:
     failure = _failure(error, piece)
     for explain in (
         _array,
+        _condition,
         _foreign,
         _respelled,
         _known,
@@ -224,6 +225,12 @@ def _array(failure: _Failure) -> QueryError | None:
     ):
         return None
     return _plain(failure, "an item of a list stands behind it, l[1]; windows begin with a word")
+
+
+def _condition(failure: _Failure) -> QueryError | None:
+    """ON or USING behind a join that has its condition."""
+    found = condition_there(failure.word, [w.text for w in failure.before])
+    return None if found is None else failure.at("DS101", *found)
 
 
 def _foreign(failure: _Failure) -> QueryError | None:

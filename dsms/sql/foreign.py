@@ -31,6 +31,7 @@ from dsms.sql.literals import bad
 from dsms.sql.script import Piece, Word, words
 
 _COMPARES = ("=", "<", ">", "<=", ">=", "<>")
+_SIDES = ("LEFT", "RIGHT", "FULL")
 _JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI", "NATURAL")
 _REGEXES = ("RLIKE", "REGEXP", "GLOB", "SIMILAR")
 
@@ -190,9 +191,47 @@ def _opened(before: Sequence[str]) -> int:
     return opened[-1] if opened else 0
 
 
+def condition_there(word: str, before: Sequence[str]) -> tuple[str, str] | None:
+    """For ON or USING that fails behind these words: what is wrong and a hint, where the join to
+    which it belongs has its condition already."""
+    if word.upper() not in ("ON", "USING"):
+        return None
+    depth, said = 0, False
+    for at in range(len(before) - 1, -1, -1):
+        text = before[at].upper()
+        depth += (text in (")", "]")) - (text in ("(", "["))
+        if depth < 0 or (depth == 0 and text in ("FROM", ",")):
+            break
+        if depth == 0 and text == "JOIN":
+            return _twice(word.upper(), _kind(before[:at]), said)
+        said = said or (depth == 0 and text in ("ON", "USING"))
+    return None
+
+
+def _kind(before: Sequence[str]) -> str:
+    """`NATURAL LEFT JOIN`, of the words in front of JOIN."""
+    first = len(before)
+    while first and before[first - 1].upper() in (*_JOINS, "OUTER"):
+        first -= 1
+    return " ".join([*before[first:], "JOIN"]).upper()
+
+
+def _twice(word: str, kind: str, said: bool) -> tuple[str, str] | None:
+    first, _, rest = kind.partition(" ")
+    if said:
+        return "a join has one condition", "put all of it behind ON, joined by AND"
+    if first != "NATURAL":
+        return None
+    how = "USING (column)" if word == "USING" else "ON condition"
+    hint = f"it compares the columns that both sides have; to say which, write {rest} r {how}"
+    return f"{kind} takes no condition", hint
+
+
 def _join_before(before: Sequence[str]) -> tuple[int, str, str] | None:
     """The last `... NATURAL JOIN r`, which perhaps should have gone on in another way."""
     for at in range(len(before) - 2, 0, -1):
+        if before[at].upper() == "OUTER" and before[at - 1].upper() in _SIDES:
+            continue
         hint = instead(before[at], "join") if before[at + 1].upper() in _JOINS else None
         if hint and before[at - 1].upper() not in ("AS", "FROM", "JOIN", ",", "."):
             return len(before) - at, before[at], hint
