@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dsms import lists
 from dsms.errors import DsmsError
 from dsms.sql.types import Field, list_of
 from dsms_client.files.open import read
@@ -329,3 +330,39 @@ def test_digits_in_quotes_are_no_length(file: Any) -> None:
         assert [reason[:2] for reason in reasons][:1] == ["1:"]
         assert rows == [[None]] * bool(more)
     assert load(file("y.json", '{"v": 7}\n'), [("v", "INTERVAL")]) == ([[7]], [])
+
+
+ITEMS = ("5", "-3", "1.5", "1e3", "true", "{}", "[1]", '"00:00:05"', '"5"', '"2013-01-02"', '""',
+         "null", "12345678901234567890")  # as JSON has them  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [None, "s", "us"])
+@pytest.mark.parametrize("kind", ["INTERVAL", "TIMESTAMP"])
+@pytest.mark.parametrize("item", ITEMS)
+def test_items_of_lists_in_json_are_what_columns_of_them_are(
+    file: Any, item: str, kind: str, unit: str | None
+) -> None:
+    """Numbers were refused in lists alone."""
+
+    def found(sql: str, written: str) -> tuple[Any, list[str]]:
+        try:
+            return load(file("a.jsonl", f'{{"x": {written}}}\n'), [("x", sql)], unit)
+        except DsmsError as error:
+            return error.code, [str(error)]
+
+    single, reasons = found(kind, item)
+    of_list, same = found(f"LIST({kind})", f"[{item}]")
+    assert same == reasons
+    if single and isinstance(single, list):
+        texts = lists.spelled_items(pa.array([single[0][0]], pa.int64()), kind)
+        single = [[f"[{texts[0].as_py()}]"]]
+    assert of_list == single
+
+
+def test_numbers_of_lists_in_csv_are_lengths_and_instants(file: Any) -> None:
+    path = file("a.csv", 'x\n"[5, null]"\n"[""5""]"\n')
+    rows, reasons = load(path, [("x", "LIST(INTERVAL)")])
+    assert rows == [['["00:00:00.000005", null]']] and len(reasons) == 1
+    assert load(path, [("x", "LIST(TIMESTAMP)")], "s")[0][0] == ['["1970-01-01 00:00:05", null]']
+    with pytest.raises(DsmsError, match="DS503"):
+        load(path, [("x", "LIST(TIMESTAMP)")])

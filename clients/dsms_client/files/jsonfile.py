@@ -35,8 +35,8 @@ from dsms_client.files.jsonvalue import (
     Pairs,
     fits,
     kind_of,
+    misfit,
     rejected,
-    shown,
     text_of,
 )
 from dsms_client.files.options import Options
@@ -51,7 +51,7 @@ from dsms_client.files.pieces import (
     numbered,
 )
 from dsms_client.files.source import BOM, HEAD, FileSource
-from dsms_client.files.text import convert, reason, suspects
+from dsms_client.files.text import convert, suspects
 
 BLOCK = 4 << 20
 MANY, OFTEN = 50, 4  # lines that are read alone: so many, and one of so many behind them
@@ -212,7 +212,7 @@ class _Reader:
                 if (times := within(array.cast(pa.int64()))) is None:
                     return None
                 array = times
-            if (array := narrowed(array, sql)) is None:
+            if (array := narrowed(array, sql, self._options)) is None:
                 return None
             if array.type != arrow_type(sql):
                 texts = array.cast(pa.string())
@@ -326,13 +326,12 @@ class _Reader:
             values = [row[place] for row in rows]
             for i, value in enumerate(values):
                 if value is not None and not fits(value, sql):
-                    bad.setdefault(i, f"{name}: {shown(value)} is not {sql}")
+                    bad.setdefault(i, f"{name}: {misfit(value, sql, self._options)}")
                     values[i] = None
             texts = pa.array([text_of(value) for value in values], pa.string())
             array, wrong = convert(texts, sql, self._options)
             for i in wrong.tolist():
-                why = reason(texts[i].as_py(), sql, self._options)
-                bad.setdefault(i, f"{name}: {shown(values[i])} is not {sql}{why}")
+                bad.setdefault(i, f"{name}: {misfit(values[i], sql, self._options)}")
             arrays.append(array)
         return bad, arrays
 

@@ -14,6 +14,7 @@ from dsms.lists import canonical, item_of, written
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column
+from dsms_client.files.text import convert
 
 _WHOLE = 2.0**53  # integers up to here are exact as FLOATs
 _ITEMS = {"INT": pa.int64(), "FLOAT": pa.float64(), "STRING": pa.string(), "BOOL": pa.bool_()}
@@ -36,10 +37,10 @@ def read_as(sql: str, options: Options) -> pa.DataType:
     return found
 
 
-def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
+def narrowed(array: pa.Array, sql: str, options: Options) -> pa.Array | None:
     """A column that was read so as the one that it is; None if a number is too large for it."""
     if (item := item_of(sql)) is not None:
-        return _listed(array, item)
+        return _listed(array, item, options)
     if not (pa.types.is_decimal256(array.type) and sql.startswith("DECIMAL")):
         return array
     try:
@@ -48,8 +49,11 @@ def narrowed(array: pa.Array, sql: str) -> pa.Array | None:
         return None
 
 
-def _listed(array: pa.Array, item: str) -> pa.Array | None:
+def _listed(array: pa.Array, item: str, options: Options) -> pa.Array | None:
     """Lists as texts; None if some is no such list, or a number may not be exact as a FLOAT."""
+    if item == "TIMESTAMP":
+        found, wrong = convert(array, "LIST(TIMESTAMP)", options)
+        return None if len(wrong) else found
     if not pa.types.is_list(array.type):
         found, bad = canonical(array, item, exact=True)
         return None if bad.any() else found

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
+
 from dsms.lists import item_of
+from dsms_client.files.listed import has_numbers
+from dsms_client.files.options import Options
 from dsms_client.files.pieces import NO_TEXT, Reject
+from dsms_client.files.text import convert, reason
 
 _ODD = ("NaN", "Infinity", "-Infinity")
 
@@ -34,6 +39,8 @@ def fits(value: Any, sql: str) -> bool:
         return value in _ODD
     if kind == "INTERVAL":
         return not value.strip().lstrip("+-").isdigit()  # a number without a unit is no length
+    if item_of(sql) == "INTERVAL":
+        return not has_numbers(value)  # nor in a list that stands in quotes
     return kind != "INT"
 
 
@@ -67,6 +74,25 @@ def shown(value: Any) -> str:
     if isinstance(value, Number):
         return str(value)
     return kind_of(value) if isinstance(value, (list, dict)) else json.dumps(value)
+
+
+def misfit(value: Any, sql: str, options: Options) -> str:
+    """Why a value is none of its column's type: of a list it is the first such item."""
+    item = item_of(sql)
+    if type(value) is list and item is not None:
+        at = _first_misfit(value, item, options)
+        if at is not None:
+            return misfit(value[at], item, options)
+    text = text_of(value)
+    why = "" if text is None or not fits(value, sql) else reason(text, sql, options)
+    return f"{shown(value)} is not {sql}{why}"
+
+
+def _first_misfit(values: list[Any], sql: str, options: Options) -> int | None:
+    bad = [at for at, v in enumerate(values) if v is not None and not fits(v, sql)]
+    some = values[: bad[0]] if bad else values  # those before it fit, and so are no lists
+    wrong = convert(pa.array([text_of(v) for v in some], pa.string()), sql, options)[1]
+    return int(wrong[0]) if len(wrong) else next(iter(bad), None)
 
 
 def kind_of(value: Any) -> str:

@@ -71,7 +71,6 @@ def _with_units(pieces: Pieces) -> Pieces:
         if place == 0 and unclear:
             for name, column in zip(piece.batch.schema.names, piece.batch.columns, strict=True):
                 if unclear[0].startswith(f"{name}: ") and column.null_count == len(column):
-                    raise no_unit(
-                        name, unclear[0].removeprefix(f"{name}: ").partition(" is not ")[0]
-                    )
+                    number = unclear[0].removeprefix(f"{name}: ").partition(" is not ")[0]
+                    raise no_unit(name, number)
         yield piece

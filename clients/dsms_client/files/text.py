@@ -24,6 +24,7 @@ from dsms.lengths import lengths
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files import times
 from dsms_client.files.counts import NUMBER, UNITS, micros, usual
+from dsms_client.files.listed import has_numbers, listed
 from dsms_client.files.options import Options
 
 NO_UNIT = f"a number says no unit: give --time-unit {'|'.join(UNITS)}"
@@ -32,7 +33,6 @@ _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _NUMBER = re.compile(NUMBER.strip("^$"))
 _INTEGER = r"^[+-]?[0-9]+$"
 _GAPS = r"^([+-]?[0-9]+)\.0*$"  # an integer as pandas writes it in a column that has gaps
-_GAPS_OF_LISTS = r"([0-9])\.0+([ \t\r\n]*[,\]])", r"\1\2"
 
 # what has another form is not of the type; what has this one may still be too large for it
 _FORMS = {
@@ -68,10 +68,7 @@ def convert(
             return pa.array(values), np.empty(0, np.int64)
     if kind == "LIST":
         item = lists.item_of(sql) or "NULL"
-        if item == "INT":
-            texts = pc.replace_substring_regex(texts, *_GAPS_OF_LISTS)
-        array, misfits = lists.canonical(texts, item, exact=True)
-        return array, np.flatnonzero(misfits)
+        return listed(texts, item, lambda items, of: convert(items, of, options))
     texts = pc.utf8_trim_whitespace(texts)
     if options.decimal != "." and kind in ("INT", "FLOAT", "DECIMAL"):
         texts = _pointed(texts, options.decimal)
@@ -158,6 +155,8 @@ def reason(text: str, sql: str, options: Options = Options()) -> str:  # noqa: B
         return f": {why}" if why else _comma(text, options)
     if kind in ("INT", "DECIMAL"):
         return _comma(text, options)
+    if lists.item_of(sql) == "TIMESTAMP" and options.unit is None and has_numbers(text):
+        return f": {NO_UNIT}"
     if kind != "TIMESTAMP":
         return ""
     if _NUMBER.fullmatch(text.strip()):
