@@ -21,8 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms import Engine, lists
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, UsageError
 from dsms.sql.types import FLOAT, INT, STRING, TIMESTAMP, Type, list_of
+from dsms.untrusted.contents import ITEM, LIMIT
+from dsms.untrusted.stream import read_stream
 from dsms_client.columns import batch_to_rows
 from tests.asking import asked
 from tests.effort import examples
@@ -377,3 +379,41 @@ def test_texts_of_the_oracle_are_read_as_they_were_written() -> None:
     assert unpacked(packed([1, None], list_of(INT)), list_of(INT)) == [1, None]
     assert packed(["a\n", '"'], list_of(STRING)) == '["a\\n", "\\""]'
     assert packed([0], list_of(TIMESTAMP)) == '["1970-01-01 00:00:00"]'
+
+
+# ---------------------------------------------------------------- millions of NULLs
+
+
+@pytest.mark.parametrize("form", ["arrow", "columns", "rows"])
+def test_millions_of_nulls_have_one_outcome_everywhere(form: str) -> None:
+    """In process they took seconds, over TCP they were DS510."""
+    engine, most = Engine(), 65536
+    engine.execute("CREATE STREAM s (l LIST(INTERVAL), t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h")
+
+    def frame(n: int) -> Any:
+        if form == "rows":
+            return [([None] * most, at) for at in range(n)]
+        if form == "columns":
+            return {"l": [[None] * most] * n, "t": list(range(n))}
+        ends = pa.array(np.arange(n + 1) * most, pa.int32())
+        column = pa.ListArray.from_arrays(ends, pa.nulls(n * most))
+        return pa.table({"l": column, "t": pa.array(range(n), pa.int64())})
+
+    few = LIMIT // ITEM // most
+    with pytest.raises(UsageError, match="DS510"):
+        engine.ingest("s", frame(few + 1))
+    if form == "arrow":
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, (table := frame(few + 1)).schema) as out:
+            out.write_table(table)
+        with pytest.raises(UsageError, match="DS510"):
+            read_stream(sink.getvalue().to_pybytes())
+    assert engine.ingest("s", frame(3)).accepted == 3
+    engine.heartbeat("s", 10)
+    assert rows(engine, "SELECT DISTINCT LENGTH(l), l[7] AS i FROM s") == [(most, None)]
+
+
+def test_lists_of_nulls_are_written_out_as_others() -> None:
+    starts = np.array([0, 2, 2, 5, 6])
+    wanted = ["[null, null]", "[]", "[null, null, null]", "[null]"]
+    assert lists.made(starts, pa.nulls(6, pa.int64()), "INTERVAL").to_pylist() == wanted

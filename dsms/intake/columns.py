@@ -38,6 +38,7 @@ from dsms.instants import why_not as why_no_instant
 from dsms.intake.values import physical, shown
 from dsms.lengths import lengths
 from dsms.sql.types import Kind, Type, item_of
+from dsms.untrusted.contents import check_items
 from dsms.untrusted.types import is_list, why_not
 from dsms.untrusted.views import is_view
 
@@ -276,6 +277,7 @@ def _list(a: pa.Array, t: Type) -> pa.Array | None:
         row = int(np.argmax(count))
         raise ValueError(f"{count[row]} items in row {row}: {lists.MOST} are the most")
     items = a.flatten()
+    check_items(items)
     values = to_physical(items, item) if len(items) else pa.array([], item.arrow)
     if item.kind is Kind.TIMESTAMP:
         _within_years(values)

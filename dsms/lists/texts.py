@@ -25,7 +25,16 @@ def written(lists: pa.Array, sql: str) -> pa.Array:
 def made(starts: np.ndarray, values: pa.Array, sql: str) -> pa.Array:
     """The lists of values (in their physical type) from starts[i] to starts[i + 1] as they are
     kept."""
+    if len(values) and values.null_count == len(values):
+        return _of_nulls(np.diff(starts))
     return joined(starts, spelled_items(values, sql))
+
+
+def _of_nulls(counts: np.ndarray) -> pa.Array:
+    """Lists of so many NULLs and of nothing else."""
+    sizes, which = np.unique(counts, return_inverse=True)
+    texts = (f"[{', '.join(['null'] * n)}]" for n in sizes.tolist())
+    return pa.array(texts, _TEXT).take(pa.array(which))
 
 
 def joined(starts: np.ndarray, texts: pa.Array) -> pa.Array:

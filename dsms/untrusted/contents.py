@@ -11,6 +11,8 @@ import pyarrow.types as kinds
 from dsms.errors import UsageError
 from dsms.untrusted.views import is_view, view_lengths
 
+# bytes that a frame may have when it is unpacked; a longer frame, as many as it has
+LIMIT = 64 << 20
 MAX_ROWS = 1 << 24  # of a frame
 MAX_VALUES = 1 << 27  # rows times columns: a missing column is written out as NULLs
 ITEM = len("null, ")  # bytes that an item of a list has as text, though it may have none in a frame
@@ -34,12 +36,20 @@ def check_contents(table: pa.Table, limit: int) -> None:
     for name, column in zip(table.schema.names, table.columns, strict=True):
         size = sum(map(written_out, column.chunks))
         if size > limit:
-            raise UsageError(
-                "DS510",
-                f"column {name!r} has {size} bytes when it is written out in full, the limit is "
-                f"{limit}",
-                hint="send smaller frames",
-            )
+            raise _too_large(f"column {name!r}", size, limit)
+
+
+def check_items(items: pa.Array) -> None:
+    """Raises DS510 for items of lists that have hardly any bytes, and as text more than a server
+    takes: in process, too."""
+    size = ITEM * len(items) if _slim(items.type) else 0
+    if size > LIMIT:
+        raise _too_large("a column of lists", size, LIMIT)
+
+
+def _too_large(what: str, size: int, limit: int) -> UsageError:
+    message = f"{what} has {size} bytes when it is written out in full, the limit is {limit}"
+    return UsageError("DS510", message, hint="send smaller frames")
 
 
 def written_out(array: pa.Array) -> int:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from dsms.errors import UsageError
-from dsms.untrusted.contents import check_contents, check_size
+from dsms.untrusted.contents import LIMIT, check_contents, check_size
 from dsms.untrusted.metadata import Malformed, sizes_of
 from dsms.untrusted.types import check_schema
 
-# bytes that a frame may have when it is unpacked; a longer frame, as many as it has
-LIMIT = 64 << 20
 MAX_METADATA = 4 << 20  # bytes of one message
 _BATCHES = ("record batch", "dictionary")
 # NumPy's and Numba's arrays should be aligned; a blob lies anywhere in its frame
