@@ -179,3 +179,24 @@ def test_rows_of_a_stream_that_sheds_come_back(serve: Any, tmp_path: Path) -> No
     after, text = restored(serve, before, tmp_path / "copy")
     assert "of rows that were left out it knows no more" in text
     assert asked(after, "SELECT k, shed_weight FROM s")[0][0] == [(1, 1.0), (2, 1.0)]
+
+
+def test_promises_are_made_anew_by_who_knows(serve: Any, tmp_path: Path) -> None:
+    """They are of what follows where they were made: the dump says that there were some."""
+    engine = Engine()
+    engine.execute(
+        "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
+        "CREATE STREAM r (k INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
+    )
+    engine.ingest("s", [(1, S)])
+    engine.execute("PUNCTUATE s WHERE k IN (1, 2)")
+    assert engine.ingest("s", [(1, 2 * S), (3, 2 * S)]).late == 1
+    after, text = restored(serve, serve(engine), tmp_path / "copy")
+    notes = [line for line in text.splitlines() if "promised" in line]
+    assert [note[:32] for note in notes] == ['-- stream "s": of 2 combinations']
+    assert "PUNCTUATE s" not in text
+    with connect(port=after.port) as db:
+        found = db.query("SHOW STREAMS")
+        at = found.columns.index("promised")
+        assert [row[at] for row in found.rows] == [0, 0]
+    assert after.engine.ingest("s", [(1, 3 * S)]).late == 0

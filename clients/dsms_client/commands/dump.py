@@ -3,6 +3,7 @@
 Roles, users, streams, tables and queries, each behind what it needs, then who may do what; with
 --tables also the rows of tables, as they are now, with --comments what COMMENT ON has said.  What
 no statement can tell is not there: passwords and tokens (users get new tokens), states of queries.
+Nor are promises (PUNCTUATE): they are what sources say of what follows, where they send it.
 It takes an administrator.
 
 --windows DIR also writes the rows that streams keep, in a new folder: DIR/dump.sql has the

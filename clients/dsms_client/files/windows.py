@@ -103,6 +103,9 @@ def _rows(
         yield f"-- stream {name}: what it held before, of which UNTIL ... AGO tells, does not come"
     if stream["shed"] is not None:
         yield f"-- stream {name}: of rows that were left out it knows no more, each stands for one"
+    if count := stream.get("promised"):
+        said = f"of {count} combinations of values was promised that none follow (PUNCTUATE)"
+        yield f"-- stream {name}: {said}; here its sources have to say so anew"
     last = since - 1 if since is not None and stream["key"] is None else None
     files = Files(folder, f"stream{number}", last, most)
     write(client, files, stream)
