@@ -333,7 +333,7 @@ def test_digits_in_quotes_are_no_length(file: Any) -> None:
 
 
 ITEMS = ("5", "-3", "1.5", "1e3", "true", "{}", "[1]", '"00:00:05"', '"5"', '"2013-01-02"', '""',
-         "null", "12345678901234567890")  # as JSON has them  # fmt: skip
+         "null", "12345678901234567890")  # a long list  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", [None, "s", "us"])
