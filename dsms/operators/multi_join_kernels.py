@@ -31,9 +31,12 @@ def chain_rows(head, arena, offset, i, slots):
 
 @njit(cache=True, nogil=True)
 def _chained(head, arena, offset, i, slots):
-    """Chain rows of input i of one instant.  They stand by key, chains by slot: whoever follows one
-    ends at the first slot that is too old, and must not pass a younger one of another key."""
-    chain_rows(head, arena, offset, i, slots if len(slots) == 1 else np.sort(slots))
+    """Chain rows of input i of one instant: the last slot.  They stand by key, chains by slot:
+    whoever follows one ends at the first slot that is too old, and must not pass a younger one of
+    another key."""
+    by_age = np.sort(slots)
+    chain_rows(head, arena, offset, i, by_age)
+    return by_age[-1]
 
 
 @njit(cache=True, nogil=True)
@@ -80,12 +83,12 @@ def _wider(a, cap):
 
 
 @njit(cache=True, nogil=True)
-def _listed(lists, size, head, arena, offset, old, j, key, now):
-    """Append the live rows of input j with that key, oldest first: (lists, their number)."""
+def _listed(lists, size, s, arena, begin, old, key, now):
+    """Append the live rows with that key of a chain, from slot s down to `old`, oldest first:
+    (lists, their number).  The input's rows are at `begin`."""
     start = size
-    s = head[bucket_of(key, np.uint64(len(head) - 1)), j]
-    while s >= old[j]:
-        row = offset[j] + s
+    while s >= old:
+        row = begin + s
         if arena[row, KEY] == key and arena[row, END] > now:
             if size == len(lists):
                 lists = grown(lists)
@@ -152,10 +155,11 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
     signs = np.empty(out.shape[1], np.int8)
     lists = np.empty(256, np.int64)
     begin, count = np.empty(n, np.int64), np.empty(n, np.int64)
-    found = 0
+    found, mask = 0, np.uint64(len(head) - 1)
     while event < len(when) and found < enough:
         i, now, row = side[event], when[event], offset[side[event]] + slot[event]
         key, known = arena[row, KEY], arena[row, END] != GONE
+        bucket = bucket_of(key, mask)
         last = event + 1
         while (
             last < len(when)
@@ -174,10 +178,16 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
             if fifo[j]:
                 while old[j] < fresh[j] and arena[offset[j] + old[j], END] <= now:
                     old[j] += 1
+            s, rows = head[bucket, j], offset[j]
+            while s >= old[j] and (arena[rows + s, KEY] != key or arena[rows + s, END] <= now):
+                s = arena[rows + s, NEXT]
+            if s < old[j]:  # most rows, where few find any
+                total = 0
+                break
             begin[j] = size
-            lists, size = _listed(lists, size, head, arena, offset, old, j, key, now)
+            lists, size = _listed(lists, size, s, arena, rows, old[j], key, now)
             count[j] = size - begin[j]
-            total = 0 if count[j] == 0 else (total * count[j] if total < MANY // count[j] else MANY)
+            total = total * count[j] if total < MANY // count[j] else MANY
         if total > done:
             begin[i], count[i] = size, last - event
             while size + last - event > len(lists):
@@ -205,8 +215,13 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
                 if sign[first - 1] < 0:
                     break
                 first -= 1
-            _chained(head, arena, offset, i, slot[first:last])
-            fresh[i] = slot[first:last].max() + 1
+            if last - first > 1:
+                fresh[i] = _chained(head, arena, offset, i, slot[first:last]) + 1
+            else:
+                fresh[i] = slot[event] + 1
+                if known:
+                    arena[row, NEXT] = head[bucket, i]
+                    head[bucket, i] = slot[event]
         event, done = last, 0
     at[0], at[1] = event, done
     return out[:, :found], signs[:found]
