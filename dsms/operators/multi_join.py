@@ -84,8 +84,9 @@ class Arena:
     def reserve(self, more: Sequence[int]) -> None:
         """Make room for so many more rows of each input.  All that are there must be chained."""
         need = self.used + np.array(more, np.int64)
-        if (need > np.diff(self.offset)).any():
-            self._move(np.where(need > np.diff(self.offset), 2 * need, np.diff(self.offset)))
+        room = np.diff(self.offset)
+        if (need > room).any():  # of all that will be short of room soon, or each moves all others
+            self._move(np.where(4 * need > 3 * room, 2 * need, room))
         if need.max() > len(self.head):
             size = len(self.head)
             while size < 2 * need.max():

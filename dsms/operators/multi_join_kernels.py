@@ -14,6 +14,7 @@ from dsms.operators.join_kernels import bucket_of, grown, turned
 
 KEY, NEXT, END = 0, 1, 2
 GONE = np.iinfo(np.int64).min
+AHEAD = 128  # events whose buckets are read in one go
 MANY = 1 << 60  # results of one row, at most: more are never counted, nor got through
 
 
@@ -134,6 +135,22 @@ def _product(out, found, stop, lists, begin, count, done, arena, offset):
 
 
 @njit(cache=True, nogil=True)
+def _look_ahead(into, heads, head, arena, offset, order, side, slot, event):
+    """Put the buckets of the next events `into`; answers how far.  The heads of their chains, and
+    the rows there, are read one after the other, and none waits for the one before: so they are at
+    hand when the events come."""
+    mask, stop = np.uint64(len(head) - 1), min(AHEAD, len(side) - event)
+    for e in range(stop):
+        i = side[event + e]
+        into[e] = bucket_of(arena[offset[i] + slot[event + e], KEY], mask)
+        heads[e] = head[into[e], order[i, 0]]
+    for e in range(stop):
+        if heads[e] >= 0:
+            heads[e] = arena[offset[order[side[event + e], 0]] + heads[e], KEY]
+    return event + stop
+
+
+@njit(cache=True, nogil=True)
 def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, sign, side, slot):
     """New and deleted rows in their order: look into the other windows, then chain or forget.
 
@@ -155,11 +172,15 @@ def multi_join(head, arena, offset, old, fresh, fifo, order, at, enough, when, s
     signs = np.empty(out.shape[1], np.int8)
     lists = np.empty(256, np.int64)
     begin, count = np.empty(n, np.int64), np.empty(n, np.int64)
-    found, mask = 0, np.uint64(len(head) - 1)
+    buckets, heads = np.empty(AHEAD, np.int64), np.empty(AHEAD, np.int64)
+    found, base, ready = 0, event, event
     while event < len(when) and found < enough:
         i, now, row = side[event], when[event], offset[side[event]] + slot[event]
         key, known = arena[row, KEY], arena[row, END] != GONE
-        bucket = bucket_of(key, mask)
+        if event >= ready:
+            base = event
+            ready = _look_ahead(buckets, heads, head, arena, offset, order, side, slot, event)
+        bucket = buckets[event - base]
         last = event + 1
         while (
             last < len(when)
