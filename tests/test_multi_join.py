@@ -14,6 +14,7 @@ from dsms.engine import Engine
 from dsms.operators import multi_join
 from dsms.operators import multi_join_kernels as kernels
 from dsms.operators.multi_join import Arena
+from dsms.operators.multi_join_kernels import AHEAD
 from dsms.settings import Settings
 from tests.effort import examples, thinned
 from tests.generate.many_windows import joined_sliding, joined_windows
@@ -139,23 +140,29 @@ def test_of_rows_of_one_period_the_older_hide_no_younger_one_of_another_key() ->
 def every(rows: list[list[tuple[int, int, int]]]) -> list[tuple[int, ...]]:
     """Slots of all results, from the definition: (ts, exp, key) by input."""
     out = []
-    for slots in product(*(range(len(r)) for r in rows)):
-        parts = [rows[i][s] for i, s in enumerate(slots)]
-        if len({key for _, _, key in parts}) == 1 and max(p[0] for p in parts) < min(
-            p[1] for p in parts
-        ):
-            out.append(slots)
+    for wanted in {key for _, _, key in rows[0]}:
+        of = [[s for s, (_, _, key) in enumerate(r) if key == wanted] for r in rows]
+        for slots in product(*of):
+            parts = [rows[i][s] for i, s in enumerate(slots)]
+            if max(p[0] for p in parts) < min(p[1] for p in parts):
+                out.append(slots)
     return sorted(out)
 
 
 @thinned()
-@pytest.mark.parametrize("n", [3, 4, 8])
+@pytest.mark.parametrize(
+    ("n", "count", "until", "values"),
+    [(3, 14, 9, 2), (4, 14, 9, 2), (8, 4, 9, 2), (3, 2 * AHEAD, 400, 60), (4, AHEAD, 60, 40)],
+)
 @pytest.mark.parametrize("enough", [1, 1000])
-def test_the_kernel_makes_each_combination_once(n: int, enough: int) -> None:
-    """Also where the product of one row is cut, and where rows of one instant look together."""
+def test_the_kernel_makes_each_combination_once(
+    n: int, count: int, until: int, values: int, enough: int
+) -> None:
+    """Also where the product of one row is cut, where rows of one instant look together, and where
+    more rows come than are looked up ahead of their turn, of which many find none."""
     random = Random(n)
     rows = [
-        sorted((random.randint(0, 9), random.randint(0, 1)) for _ in range(14 if n < 5 else 4))
+        sorted((random.randint(0, until), random.randrange(values)) for _ in range(count))
         for _ in range(n)
     ]
     lives = [[(ts, ts + 1 + 3 * (i + 1), key) for ts, key in r] for i, r in enumerate(rows)]

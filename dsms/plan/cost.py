@@ -17,6 +17,13 @@ operator does per second is
                  grow      i
                s = 1/16: to look at a row in passing costs that share of what it costs to process
                one
+
+Joins of two and of many must be comparable, so their operators' steps were timed, inside the
+queries of `python -m tests.benchmarks multijoin`, over windows of 4,000 to 20,000 rows with 1,000
+to two million values.  A row that finds nothing, which counts as three operations (one to process,
+two to keep it), took 560 to 820 ns in a Join, and 490 to 675 in a MultiJoin with its look into one
+window: an operation is some 210 ns.  A result took 240 ns in a MultiJoin and 120 to 345 in a Join,
+and counts as one operation in both.
 """
 
 from __future__ import annotations
