@@ -25,6 +25,7 @@ from dsms.plan.parts import Path, node_at
 from dsms.plan.physical import Phys
 from dsms.plan.text import describe
 from dsms.running.letting_go import bound_line
+from dsms.running.promise_uses import promise_lines
 from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
@@ -241,6 +242,10 @@ def _known(runtime: Runtime, name: ast.Ident, catalog: Catalog) -> tuple[Phys, l
 
 
 def _more(runtime: Runtime, running: Registered) -> list[str]:
+    return [*_found(runtime, running), *promise_lines(running, runtime.inputs)]
+
+
+def _found(runtime: Runtime, running: Registered) -> list[str]:
     if isinstance(running, EvaluatedQuery):
         return [*of_registered(runtime, running), *plan_lines(runtime, running)]
     if isinstance(running, RunningQuery):

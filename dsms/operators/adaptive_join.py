@@ -31,6 +31,7 @@ from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
 from dsms.operators.keyed_rows import codes_nbytes, shared_codes
+from dsms.operators.not_coming import NotComing, Places, equal
 from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, stretches
 from dsms.operators.routing import Router
 from dsms.operators.stems import Stem
@@ -41,6 +42,7 @@ from dsms.plan.physical import Adaptive, Phys
 from dsms.sql import logical as lp
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, concat, empty_batch, in_order
+from dsms.state.bit_kernels import GONE
 from dsms.state.bits import BitIndex, Probes
 
 EXPLORE, SAMPLE = 8, 32  # each so many batches so many probes are asked of other STeMs
@@ -91,6 +93,7 @@ class AdaptiveJoinOp(InPieces):
     router: Router = field(init=False)
     at_once: int = STRETCH
     batches: int = 0
+    away: NotComing = field(default_factory=NotComing)
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,15 +102,34 @@ class AdaptiveJoinOp(InPieces):
         self.nothing = empty_batch(schema, sum(stem.width for stem in self.stems))
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        first = [len(stem.rows.store) for stem in self.stems]
         if not any(len(rows) for rows in inputs):
             yield self.nothing, upto
         else:
             rows = min(STRETCH, max(stem.partition for stem in self.stems))
             for given, until in stretches(inputs, upto, rows):
                 yield from self._stretch(given, until, look)
-        for stem in self.stems:
+        for j, stem in enumerate(self.stems):
+            if self.away.sets:
+                self._forget(j, np.arange(first[j], len(stem.rows.store)))
             stem.settle_index(upto)
         self._purge()
+
+    def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
+        """See `not_coming.Meets`."""
+        self.away.add(child, places, values)
+        for j, columns in places.items():
+            if j != child:
+                self._forget(j, equal(self.stems[j], columns, values))
+                self.stems[j].close_gaps()
+        self.away.close(len(self.stems), child, places, values)
+        self._purge()
+
+    def _forget(self, j: int, slots: np.ndarray) -> None:
+        """Let go of those of these rows that are in no result to come."""
+        dead = self.away.dead(j, len(self.stems), self.stems[j], slots)
+        self.stems[j].rows.store.bury(dead)
+        self.stems[j].rows.store.extra["ends"].view[dead] = GONE
 
     def _stretch(self, inputs: Sequence[Batch], until: int, look: Look) -> Iterator[Piece]:
         """All results up to an instant; then rows that were deleted go, and indices are tuned."""
@@ -267,7 +289,8 @@ class AdaptiveJoinOp(InPieces):
         return sum(stem.rows.store.live for stem in self.stems)
 
     def nbytes(self) -> int:
-        return sum(stem.nbytes for stem in self.stems) + codes_nbytes(self.stems[0].interns)
+        codes = codes_nbytes(self.stems[0].interns) + self.away.nbytes
+        return sum(stem.nbytes for stem in self.stems) + codes
 
     def next_due(self) -> int:
         return FOREVER

@@ -266,6 +266,13 @@ class GroupByOp(InPieces):
                 out.append(self.reported.held(i))
         return out
 
+    @property
+    def sheds(self) -> list[Sheds]:
+        """Aggregates that let go of something where a group changes no more."""
+        if not isinstance(self.feed, GrowFeed):
+            return []
+        return [a for a in self.aggregates if isinstance(a, Sheds)]
+
     def let_go(
         self,
         columns: Sequence[int],
@@ -277,10 +284,9 @@ class GroupByOp(InPieces):
 
         before  to those alone in which another key, at that place, is less than this value of the
                 combination"""
-        if not isinstance(self.feed, GrowFeed):
+        if not (sheds := self.sheds):
             return
-        sheds = [a for a in self.aggregates if isinstance(a, Sheds)]
-        codes = self.groups.matching(columns, values, before) if sheds else np.empty(0, np.int64)
+        codes = self.groups.matching(columns, values, before)
         shut = self.closed.close(codes, self.feed.groups.count)
         if shut is None:
             return

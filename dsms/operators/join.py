@@ -29,7 +29,7 @@ from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
 from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
-from dsms.operators.letting_go import equal_to
+from dsms.operators.not_coming import NotComing, Places, equal
 from dsms.operators.pieces import (
     LOADED,
     InPieces,
@@ -46,7 +46,6 @@ from dsms.plan.physical import Phys
 from dsms.sql.expr import Expr
 from dsms.sql.types import FOREVER
 from dsms.state.batch import Batch, empty_batch
-from dsms.state.expiry import Never
 from dsms.state.vec import Vec, Vec2
 
 PART = 1 << 18  # results handed on at once
@@ -102,6 +101,7 @@ class JoinOp(InPieces):
     head: np.ndarray = field(default_factory=lambda: np.full((1024, 2), -1, np.int64))
     crowded: int = 0  # steps for which halves are not tried
     gone: int = 0  # rows that went as nothing comes that could meet them
+    away: NotComing = field(default_factory=NotComing)
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,7 +119,11 @@ class JoinOp(InPieces):
         else:
             parts = self._signed(a, slot_a, b, slot_b, upto, look)
         yield from by_instants(parts, self.most)
-        for k, side in enumerate((self.left, self.right)):
+        if self.away.sets:
+            for k, (side, first) in enumerate(zip(self.sides, (first_a, first_b), strict=True)):
+                new = np.arange(first, len(side.rows.store))
+                self._forget(k, self.away.dead(k, 2, side, new))
+        for k, side in enumerate(self.sides):
             if side.settle(upto) is not None:
                 side.rechain(self.head, k, len(side.rows.store))
         self._purge()
@@ -132,26 +136,33 @@ class JoinOp(InPieces):
         self._enlarge()
         self._rechain(len(self.left.rows.store), len(self.right.rows.store), look)
 
-    def let_go(self, side: int, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
-        """No row comes to the other side that meets rows of this one whose `columns` have one of
-        the combinations of `values`: they go, if they stay for ever otherwise."""
-        one = (self.left, self.right)[side]
-        store = one.rows.store
-        if one.strict or not isinstance(one.rows.expiry, Never):
-            return
-        alive = np.flatnonzero(store.alive.view)
-        dead = alive[equal_to([store.cols[c].gather(alive) for c in columns], values)]
-        if not len(dead):
-            return
-        self.gone += len(dead)
-        store.bury(dead)
-        one.rows.settle()
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
+        """See `not_coming.Meets`."""
+        self.away.add(child, places, values)
+        for k, columns in places.items():
+            dead = self.away.dead(k, 2, self.sides[k], equal(self.sides[k], columns, values))
+            if k != child and len(dead):
+                self._forget(k, dead)
+                self.sides[k].rows.settle()
+                self._shrink()
+                self.sides[k].rechain(self.head, k, len(self.sides[k].rows.store))
+        self.away.close(2, child, places, values)
+        self._purge()
+
+    def _shrink(self) -> None:
+        """Let the chains be fewer if there are few rows."""
         rows = max(len(self.left.rows.store), len(self.right.rows.store), 512)
         if 8 * rows < len(self.head):
             self.head = np.full((1 << (2 * rows - 1).bit_length(), 2), -1, np.int64)
             self._rechain(len(self.left.rows.store), len(self.right.rows.store))
-        one.rechain(self.head, side, len(store))
-        self._purge()
+
+    def _forget(self, k: int, dead: np.ndarray) -> None:
+        self.gone += len(dead)
+        self.sides[k].rows.store.bury(dead)
 
     def _make_room(self, first_a: int, first_b: int) -> None:
         if self._enlarge():
@@ -297,7 +308,8 @@ class JoinOp(InPieces):
 
     def nbytes(self) -> int:
         rows = self.left.rows.nbytes + self.right.rows.nbytes
-        return rows + int(self.head.nbytes) + codes_nbytes([self.left.intern])
+        codes = codes_nbytes([self.left.intern]) + self.away.nbytes
+        return rows + int(self.head.nbytes) + codes
 
     def next_due(self) -> int:
         return FOREVER

@@ -5,12 +5,15 @@ An inner join below finds the pairs; here each row of one side counts its live p
 *shown* while the count is 0 (padding, NOT EXISTS) or above 0 (EXISTS), judged at the end of each
 instant, so a match of the same instant leaves no trace.  Pairs die by the exp of their parts or by
 announced deletions, whichever structure the planner chose.
-Cost     O(1) per pair that comes or goes.  State: the rows of the side and all live pairs.
+Cost     O(1) per pair that comes or goes.
+State    The rows of the side and all live pairs.  Not pairs that nothing ends, and not rows that
+         have such a one, nor those to which no other comes (`not_coming`), where rows stay for
+         ever: about them all is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,17 +23,20 @@ from numba import njit
 from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
 from dsms.operators.join import JoinOp, inner_join
+from dsms.operators.not_coming import may_go
 from dsms.operators.pieces import InPieces, Look, Piece, parted
 from dsms.operators.semijoin import null_aware_residual
 from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
-from dsms.sql.types import Schema
+from dsms.sql.types import FOREVER, Schema
 from dsms.state.batch import Batch
 from dsms.state.chains import put
 from dsms.state.ids import IdIndex, find, hash_ids, remove
 from dsms.state.live import LiveInput
 from dsms.state.vec import Vec
+
+Final = Callable[[np.ndarray], np.ndarray]  # of slots of rows, those of which that is so
 
 
 @njit(cache=True, nogil=True)
@@ -133,20 +139,45 @@ class MatchCounter:
         )
         self.pairs.store.extra["owner"] = Vec()
 
-    def step(self, rows: Batch, pairs: Batch, upto: int) -> Batch:
+    def step(self, rows: Batch, pairs: Batch, upto: int, final: Final | None = None) -> Batch:
         """Rows shown (sign +1, at the instant) and taken back (-1); deaths foretold by exp are not
-        announced."""
-        slots, spoken = self.rows.arrive(rows)
+        announced.  `final`: of new rows those to which no pair comes any more."""
+        new, spoken = self.rows.arrive(rows)
         for vec in self.rows.store.extra.values():
-            vec.extend_fill(len(slots), 0)
+            vec.extend_fill(len(new), 0)
         row_events = self.rows.depart(rows, spoken, upto)
         bare = Batch(pairs.ts, pairs.exp, pairs.sign, pairs.ids, ())
         slots, spoken = self.pairs.arrive(bare)
         self.pairs.store.extra["owner"].extend_fill(len(slots), -1)
         pair_events = self.pairs.depart(bare, spoken, upto)
         out = self._judge(row_events, pair_events)
+        self._drop_pairs(slots)
+        if final is not None:
+            self._drop(final(new))
         self._settle()
         return out
+
+    def _drop_pairs(self, new: np.ndarray) -> None:
+        """New pairs that nothing ends need not be kept, nor rows that have one."""
+        store = self.pairs.store
+        lasting = new[store.exp.view[new] == FOREVER]
+        if self.pair_strict or not len(lasting):
+            return
+        store.bury(lasting)
+        if may_go(self):
+            owner = store.extra["owner"].view[lasting]
+            self._drop(np.unique(owner[owner >= 0]))
+
+    def _drop(self, slots: np.ndarray) -> None:
+        """Forget rows, of which there may be some no more."""
+        slots = slots[self.rows.store.alive.view[slots]]
+        self.rows.store.bury(slots)
+        self.rows.store.extra["here"].view[slots] = False
+
+    def let_go(self, slots: np.ndarray) -> None:
+        """To these rows no pair comes any more, and none that they have ends."""
+        self._drop(slots)
+        self._settle()
 
     def _judge(self, row_events: Any, pair_events: Any) -> Batch:
         store, extra = self.rows.store, self.rows.store.extra

@@ -35,6 +35,7 @@ from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
 from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
 from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged, multi_join
+from dsms.operators.not_coming import NotComing, Places, equal
 from dsms.operators.pieces import (
     LOADED,
     InPieces,
@@ -121,6 +122,14 @@ class Arena:
         if 8 * self.used.sum() < len(self.rows) - 8 * self.n * LEAST:
             self._move(np.maximum(LEAST, 2 * self.used))
 
+    def shrink(self) -> None:
+        """Let the chains be fewer if there are few rows."""
+        need = max(int(self.used.max()), LEAST)
+        if 8 * need < len(self.head):
+            self.head = np.full((1 << (2 * need - 1).bit_length(), self.n), -1, np.int64)
+            for i in range(self.n):
+                self.chain(i)
+
     def chain(self, i: int, look: Look = go_on) -> None:
         """Chain all rows of an input, none of which is chained."""
         for start in range(0, int(self.used[i]), LOADED):
@@ -144,6 +153,7 @@ class MultiJoinOp(InPieces):
     order: np.ndarray
     residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
     most: int = 1 << 22
+    away: NotComing = field(default_factory=NotComing)
     arena: Arena = field(init=False)
     nothing: Batch = field(init=False)
 
@@ -155,13 +165,15 @@ class MultiJoinOp(InPieces):
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         if any(len(rows) for rows in inputs):
             self.arena.reserve([len(rows) for rows in inputs])
-            fresh = self.arena.used.copy()
+            first, fresh = self.arena.used.copy(), self.arena.used.copy()
             told = [self._arrive(i, rows, look) for i, rows in enumerate(inputs)]
             parts = self._parts(*self._events(inputs, told), fresh, upto, look)
             yield from by_instants(parts, self.most)
             for side, rows, spoken in zip(self.inputs, inputs, told, strict=True):
                 if rows.sign is not None:
                     side.rows.store.bury(spoken[(rows.sign < 0) & (spoken >= 0)])
+            for i in range(len(self.inputs)) if self.away.sets else ():
+                self._forget(i, np.arange(first[i], self.arena.used[i]))
         else:
             yield self.nothing, upto
         for i, side in enumerate(self.inputs):
@@ -169,6 +181,26 @@ class MultiJoinOp(InPieces):
             if where is not None:
                 self.arena.renumber(i, where)
         self._purge()
+
+    def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
+        """See `not_coming.Meets`."""
+        self.away.add(child, places, values)
+        for i, columns in places.items():
+            if i == child:
+                continue
+            self._forget(i, equal(self.inputs[i], columns, values))
+            where = self.inputs[i].rows.settle()
+            if where is not None:
+                self.arena.renumber(i, where)
+        self.arena.shrink()
+        self.away.close(len(self.inputs), child, places, values)
+        self._purge()
+
+    def _forget(self, i: int, slots: np.ndarray) -> None:
+        """Let go of those of these rows that are in no result to come."""
+        dead = self.away.dead(i, len(self.inputs), self.inputs[i], slots)
+        self.inputs[i].rows.store.bury(dead)
+        self.arena.of(i)[dead, END] = GONE
 
     def load(self, inputs: Sequence[Batch], look: Look) -> None:
         """Keep the insertions that these are, into empty windows, without looking for results."""
@@ -257,7 +289,8 @@ class MultiJoinOp(InPieces):
 
     def nbytes(self) -> int:
         rows = sum(side.rows.nbytes for side in self.inputs)
-        return rows + self.arena.nbytes + codes_nbytes([self.inputs[0].intern])
+        codes = codes_nbytes([self.inputs[0].intern]) + self.away.nbytes
+        return rows + self.arena.nbytes + codes
 
     def next_due(self) -> int:
         return FOREVER

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.operators.join import JoinOp
 from dsms.operators.matching import MatchCounter, pair_state
+from dsms.operators.not_coming import NotComing, Places, equal
 from dsms.operators.pieces import InPieces, Look, Piece, parted
 from dsms.plan.identity import width
-from dsms.plan.physical import Phys
+from dsms.plan.physical import Pattern, Phys
 from dsms.sql import logical as lp
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch, concat, in_order
@@ -25,15 +27,17 @@ from dsms.state.batch import Batch, concat, in_order
 @dataclass(slots=True)
 class Padding:
     """Rows of one side without a match, as output rows: the other side's columns NULL, its ids
-    -1."""
+    -1.  `stays`: no row of either side leaves."""
 
     counter: MatchCounter
     side: int
     other: Schema
     other_width: int
+    stays: bool = False
 
-    def step(self, inputs: Sequence[Batch], pairs: Batch, upto: int) -> Batch:
-        rows = self.counter.step(inputs[self.side], pairs, upto)
+    def step(self, inputs: Sequence[Batch], pairs: Batch, upto: int, away: NotComing) -> Batch:
+        final = partial(away.dead, self.side, 2, self.counter) if self.stays and away.sets else None
+        rows = self.counter.step(inputs[self.side], pairs, upto, final)
         n = len(rows)
         nulls = tuple(pa.nulls(n, f.type.arrow) for f in self.other)
         blank = (np.full(n, -1, np.int64),) * self.other_width
@@ -58,9 +62,27 @@ class OuterJoinOp(InPieces):
         for pairs, until in self.inner.pieces(inputs, upto, look):
             rows, later = parted(later, until)
             yield (
-                in_order(concat([pairs, *(p.step(rows, pairs, until) for p in self.paddings)])),
+                in_order(
+                    concat(
+                        [
+                            pairs,
+                            *(p.step(rows, pairs, until, self.inner.away) for p in self.paddings),
+                        ]
+                    )
+                ),
                 until,
             )
+
+    def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
+        """See `not_coming.Meets`.  Whether rows of the other side have a match stays as it is."""
+        away = self.inner.away
+        away.add(child, places, values)
+        for padding in self.paddings:
+            counter = padding.counter
+            if padding.stays and padding.side != child and padding.side in places:
+                met = equal(counter, places[padding.side], values)
+                counter.let_go(away.dead(padding.side, 2, counter, met))
+        self.inner.none_come(child, places, values)
 
     def live(self) -> int:
         return self.inner.live() + sum(p.counter.live() for p in self.paddings)
@@ -77,6 +99,7 @@ def outer_join(node: lp.Join, inner: JoinOp, phys: Phys, eager_instants: bool) -
     wide = (width(node.left), width(node.right))
     parts = (tuple(range(wide[0])), tuple(range(wide[0], wide[0] + wide[1])))
     kept, announced = pair_state(phys)
+    stays = all(child.pattern is Pattern.MON for child in phys.children)
     paddings = []
     for side, child in enumerate((node.left, node.right)):
         if node.kind == ("left", "right")[side] or node.kind == "full":
@@ -93,5 +116,5 @@ def outer_join(node: lp.Join, inner: JoinOp, phys: Phys, eager_instants: bool) -
                 eager_instants,
             )
             other = (node.right, node.left)[side]
-            paddings.append(Padding(counter, side, other.schema, wide[1 - side]))
+            paddings.append(Padding(counter, side, other.schema, wide[1 - side], stays))
     return OuterJoinOp(inner, paddings)

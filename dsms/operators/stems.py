@@ -140,13 +140,21 @@ class Stem(KeyedRows):
     def settle_index(self, upto: int) -> None:
         """End of a step: drop what has expired."""
         where = self.settle(upto)
-        if isinstance(self.index, HashChains):
-            if where is not None:
-                self.index.renumber(self.indexed)
-        elif where is not None:
-            self.index.renumber(where, self.indexed, self.partition // 2)
-        else:
+        if where is not None:
+            self._renumber(where)
+        elif isinstance(self.index, BitIndex):
             self.index.drop(upto)
+
+    def close_gaps(self) -> None:
+        """Rows have been buried: close the gaps, if that pays."""
+        if (where := self.rows.settle()) is not None:
+            self._renumber(where)
+
+    def _renumber(self, where: np.ndarray) -> None:
+        if isinstance(self.index, HashChains):
+            self.index.renumber(self.indexed)
+        else:
+            self.index.renumber(where, self.indexed, self.partition // 2)
 
     @property
     def nbytes(self) -> int:

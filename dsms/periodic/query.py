@@ -87,6 +87,12 @@ class PeriodicQuery(EvaluatedQuery):
         self.arrivals = Arrivals(self.quiet)
         EvaluatedQuery.__post_init__(self)
 
+    def at_work(self) -> tuple[object, int]:
+        if not isinstance(self.evaluator, Incremental) or self.numbers is not None:
+            return None, FOREVER
+        soon = self.elastic or self.due is None
+        return self.evaluator.inner, ALWAYS if soon else (self.due or 0) - 1
+
     def looked(self) -> int:
         """The instant up to which it has answered, or could not have."""
         if self.due is None:

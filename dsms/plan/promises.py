@@ -2,7 +2,7 @@
 edge (the propagation of punctuations: Tucker, Maier, Sheard and Fegaras 2003; Golab 2006, §2.2.1).
 
 What is known of an edge is `Known`: for each column of the promise the positions at which its value
-stands.  Only edges whose rows never leave are followed (MON): nothing is taken back there.
+stands.  Only edges on which no deletion is sent are followed: what leaves does so by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dsms.plan.physical import Pattern, Phys
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import Kind
-from dsms.sql.window import Landmark, Unbounded
+from dsms.sql.window import Landmark, Now, Time, Unbounded, WindowSpec
 
 Path = tuple[int, ...]
 Known = tuple[frozenset[int], ...]  # by column of the promise: where its value stands on an edge
@@ -32,6 +32,7 @@ class Reached:
     path   of the node;  child: from which of its inputs
     known  where the values stand on that input
     some   of which combinations of values it is true, bool[n]
+    lasts  of which inputs of the node rows never leave
     times  positions on that input of what rises with the timestamp of the stream's rows, as
            expressions over its columns"""
 
@@ -41,6 +42,12 @@ class Reached:
     known: Known
     some: np.ndarray
     times: Mapping[int, Expr]
+    lasts: tuple[bool, ...]
+
+    @property
+    def stays(self) -> bool:
+        """Whether what is known of that input is final."""
+        return self.lasts[self.child]
 
 
 def reached(
@@ -55,13 +62,14 @@ def reached(
     times = _timestamp(chain[-1].node)
     for depth in range(len(leaf) - 1, -1, -1):
         below, here, k = chain[depth + 1], chain[depth], leaf[depth]
-        if below.pattern is not Pattern.MON or not some.any() or not all(known):
+        if below.strict or not some.any() or not all(known):
             return
-        yield Reached(leaf[:depth], here.node, k, known, some, times)
+        lasts = tuple(child.pattern is Pattern.MON for child in here.children)
+        yield Reached(leaf[:depth], here.node, k, known, some, times, lasts)
         known, times = _above(here.node, k, known), _times_above(here.node, times)
         for j, other in enumerate(here.children):
             if j != k:  # rows of the other inputs make some of these, too
-                some = some & _covered(other, _beside(here.node, k, j, known), n, covers)
+                some = some & _covered(other, _beside(here.node, j, known), n, covers)
 
 
 def _timestamp(node: lp.Node) -> dict[int, Expr]:
@@ -98,40 +106,60 @@ def rising(expr: Expr, times: Mapping[int, Expr]) -> Expr | None:
 def _above(node: lp.Node, child: int, known: Known) -> Known:
     """Where the values stand on a node's output, given that they stand there on that input."""
     match node:
-        case lp.Window(spec=Unbounded(until=0) | Landmark(until=0)):
+        case lp.Window(spec=spec) if _at_once(spec):
             return known
         case lp.Select() | lp.Answer() | lp.Distinct() | lp.Union():
             return known
         case lp.Project(exprs=exprs):
             return tuple(_renamed(exprs, places) for places in known)
-        case lp.Join(kind="inner", keys=keys):
-            shift = (0, len(node.left.schema))
-            sides = ((child, known), (1 - child, across(keys, child, known)))
-            both = [[{p + shift[k] for p in places} for places in there] for k, there in sides]
-            return tuple(frozenset(a | b) for a, b in zip(*both, strict=True))
+        case lp.Join(kind="inner") | lp.MultiJoin():
+            first, inputs = firsts(node), lp.children(node)
+            sides = [
+                known if j == child else across(node, child, j, known) for j in range(len(inputs))
+            ]
+            moved = [
+                [{p + at for p in places} for places in side]
+                for at, side in zip(first, sides, strict=True)
+            ]
+            return tuple(frozenset().union(*parts) for parts in zip(*moved, strict=True))
         case _:
             return tuple(frozenset() for _ in known)
+
+
+def _at_once(spec: WindowSpec) -> bool:
+    """Whether rows enter a window when they come, or never."""
+    match spec:
+        case Unbounded(until=0) | Landmark(until=0) | Time(until=0, calendar=None) | Now():
+            return True
+        case _:
+            return False
 
 
 def _renamed(exprs: tuple[Expr, ...], places: frozenset[int]) -> frozenset[int]:
     return frozenset(k for k, e in enumerate(exprs) if isinstance(e, Col) and e.index in places)
 
 
-def across(keys: tuple[tuple[Expr, Expr], ...], child: int, known: Known) -> Known:
-    """Where the values stand on the other side of a join; nowhere, if no equality says so."""
+def firsts(node: lp.Join | lp.MultiJoin) -> list[int]:
+    """Where the columns of each input of a join begin among all."""
+    sizes = [len(child.schema) for child in lp.children(node)]
+    return [sum(sizes[:j]) for j in range(len(sizes))]
+
+
+def across(node: lp.Join | lp.MultiJoin, child: int, other: int, known: Known) -> Known:
+    """Where the values stand on another input of a join; nowhere, if no equality says so."""
 
     def met(places: frozenset[int]) -> Iterator[int]:
-        for pair in keys:
-            here, there = pair[child], pair[1 - child]
+        for same in node.keys:
+            here, there = same[child], same[other]
             if isinstance(here, Col) and isinstance(there, Col) and here.index in places:
                 yield there.index
 
     return tuple(frozenset(met(places)) for places in known)
 
 
-def _beside(node: lp.Node, child: int, other: int, out: Known) -> dict[int, int]:
+def _beside(node: lp.Node, other: int, out: Known) -> dict[int, int]:
     """By position on that other input, whose value a row of the output with these values has."""
-    shift = len(node.left.schema) if isinstance(node, lp.Join) and other == 1 else 0
+    shift = firsts(node)[other] if isinstance(node, lp.Join | lp.MultiJoin) else 0
     size = len(lp.children(node)[other].schema)
     return {p - shift: c for c, places in enumerate(out) for p in places if 0 <= p - shift < size}
 
@@ -140,12 +168,12 @@ def _covered(phys: Phys, known: Mapping[int, int], n: int, covers: Covers) -> np
     """Of which of n combinations no row comes on that edge; `known` says by position which column
     of the combination stands there."""
     nothing = np.zeros(n, np.bool_)
-    if phys.pattern is not Pattern.MON or not known:
+    if phys.strict or not known:
         return nothing
     match phys.node:
         case lp.StreamScan() as scan if scan.live:
             return covers(scan.stream.home, known)
-        case lp.Window(spec=Unbounded(until=0) | Landmark(until=0)):
+        case lp.Window(spec=spec) if _at_once(spec):
             return _covered(phys.children[0], known, n, covers)
         case lp.Select() | lp.Answer() | lp.Distinct():
             return _covered(phys.children[0], known, n, covers)
@@ -156,17 +184,24 @@ def _covered(phys: Phys, known: Mapping[int, int], n: int, covers: Covers) -> np
         case lp.Union():
             parts = [_covered(child, known, n, covers) for child in phys.children]
             return np.logical_and.reduce(parts)
-        case lp.Join(kind="inner", keys=keys) as join:
-            width = len(join.left.schema)
-            left = {p: c for p, c in known.items() if p < width}
-            right = {p - width: c for p, c in known.items() if p >= width}
-            for a, b in keys:
-                if isinstance(a, Col) and isinstance(b, Col):
-                    if a.index in left:
-                        right.setdefault(b.index, left[a.index])
-                    elif b.index in right:
-                        left[a.index] = right[b.index]
-            here = _covered(phys.children[0], left, n, covers)
-            return here & _covered(phys.children[1], right, n, covers)
+        case (lp.Join(kind="inner") | lp.MultiJoin()) as join:
+            sides = _by_input(join, known)
+            parts = [_covered(c, k, n, covers) for c, k in zip(phys.children, sides, strict=True)]
+            return np.logical_and.reduce(parts)
         case _:
             return nothing
+
+
+def _by_input(join: lp.Join | lp.MultiJoin, known: Mapping[int, int]) -> list[dict[int, int]]:
+    """What is known of each input of a join, if that is of its output."""
+    ends = [*firsts(join)[1:], len(join.schema)]
+    sides = [
+        {p - first: c for p, c in known.items() if first <= p < end}
+        for first, end in zip(firsts(join), ends, strict=True)
+    ]
+    for same in join.keys:
+        cols = [(side, e.index) for side, e in zip(sides, same, strict=True) if isinstance(e, Col)]
+        given = [side[at] for side, at in cols if at in side]
+        for side, at in cols if given else ():
+            side.setdefault(at, given[0])
+    return sides

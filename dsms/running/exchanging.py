@@ -231,6 +231,7 @@ class Exchange:
         for stage in stages[last + 1 :]:
             stage.inputs = tuple(k if k < last else k + shift for k in stage.inputs)
         stages[first : last + 1] = moved
+        self.unit.promised.clear()  # what the old joins knew is to be told to the new ones
         self.unit.phys = put_in(self.unit.phys, self.path, self.new)
         return [feed.part for feed in gone]
 

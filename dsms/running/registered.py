@@ -124,6 +124,11 @@ class Registered(ABC):
         """Whether its joins let go of rows, as WITH (over = shed) has them."""
         return dict(self.definition.options).get("over") == "shed"
 
+    def at_work(self) -> tuple[object, int]:
+        """The continuous query whose operators work for it by instants (None: there is none), and
+        before which instant it will not be further than it is."""
+        return None, FOREVER
+
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(f.name, str(f.type)) for f in self.output.schema)
 

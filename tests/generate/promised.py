@@ -44,7 +44,72 @@ def _aggregates(d: Draws, alias: str = "") -> str:
     return ", ".join(a.format(alias) for a in d.some(AGGREGATES, 1, 3))
 
 
+WINDOWS = ("", "", "", " [RANGE UNBOUNDED]", " [RANGE 5 SECONDS]", " [NOW]", " [ROWS 3]")
+OUTER = ("LEFT", "RIGHT", "FULL")
+
+
+def _sources(d: Draws) -> list[str]:
+    """The three streams, with windows."""
+    return [f"{name}{d.pick(WINDOWS)}" for name in ("s", "t", "u")]
+
+
+def of_many(d: Draws) -> str:
+    """A join of three, of one key or of several, over windows with an end and without."""
+    s, t, u = _sources(d)
+    where = d.pick(
+        (
+            "s.k = t.k AND t.k = u.k",
+            "s.k = t.k AND t.k = u.k AND s.x < u.x",
+            "s.k = t.k AND t.k = u.k AND s.j = t.j AND t.j = u.j",
+            "s.k = t.k AND t.j = u.j",
+            "s.k = t.k AND t.k = u.k AND s.j = t.j",
+            "s.k = t.k AND t.c = u.c AND u.j = s.j",
+            "s.k = t.j AND t.j = u.k",
+        )
+    )
+    inside = f"FROM {s}, {t}, {u} WHERE {where}"
+    below = f"FROM (SELECT k, j, c, x FROM {s} UNION ALL SELECT k, j, c, x FROM {t}) AS s, {u}, {t}"
+    return d.pick(
+        (
+            f"SELECT s.k, s.x, t.x, u.c {inside}",
+            f"SELECT s.k, s.x, t.x, u.c {inside}",
+            f"SELECT s.k, {_aggregates(d, 'u.')} {inside} GROUP BY s.k",
+            f"SELECT DISTINCT t.k, u.x {inside}",
+            f"SELECT s.k, s.x, t.x, u.c {below} WHERE {where}",
+        )
+    )
+
+
+def outer(d: Draws) -> str:
+    """An outer join, or one over another."""
+    s, t, u = _sources(d)
+    pairs = d.pick(("{}.k = {}.k", "{}.k = {}.k AND {}.j = {}.j", "{}.k = {}.k AND {}.x < {}.x"))
+    first = pairs.format(*("s", "t") * 2)
+    more = f"{d.pick(OUTER)} JOIN {u} ON {pairs.format(*(d.pick(('s', 't')), 'u') * 2)}"
+    one = f"{s} {d.pick(OUTER)} JOIN {t} ON {first}"
+    return d.pick(
+        (
+            f"SELECT s.k, s.x, t.k, t.x FROM {one}",
+            f"SELECT s.k, s.x, t.k, t.x FROM {one}",
+            f"SELECT s.x, t.x, u.x FROM {one} {more}",
+            f"SELECT s.x, t.x, u.x FROM {s} JOIN {t} ON {first} {more}",
+            f"SELECT t.k, {_aggregates(d, 's.')} FROM {one} GROUP BY t.k",
+        )
+    )
+
+
+def periodic(d: Draws) -> str:
+    """One that answers at boundaries."""
+    text = d.pick((of_one_or_two, of_many, outer))(d)
+    return f"{text} EVERY {d.pick((1, 2, 5))} SECONDS"
+
+
 def query(d: Draws) -> str:
+    """One in which promises may tell."""
+    return d.pick((of_one_or_two, of_one_or_two, of_many, outer, periodic))(d)
+
+
+def of_one_or_two(d: Draws) -> str:
     """One over unbounded windows, in which a key is grouped, joined or made distinct."""
     keys = d.pick(("k", "k, j", "j"))
     some = _aggregates(d)
@@ -101,6 +166,6 @@ def promised_stories(draw: Any, most_rows: int = 40) -> Story:
     for event in came.events:
         now = event.at if isinstance(event, Arrival) else now
         if d.chance(25) and not isinstance(event, Beat):
-            events.append(promise(d, d.pick(("s", "t", "s", "t", "u")), now))
+            events.append(promise(d, d.pick(("s", "t", "u")), now))
         events.append(event)
     return story_of(declared, query(d), came, events)
