@@ -6,11 +6,13 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from tests.effort import examples
-from tests.generate.promised import promised_stories
+from tests.generate.promised import periodic, promised_stories
 from tests.stories.model import Story
 from tests.stories.play import some_ways
 from tests.test_equivalence import SEEDS
 from tests.test_equivalence import check as check_ways
+from tests.test_periodic_equivalence import check as check_boundaries
+from tests.test_periodic_equivalence import ways
 from tests.test_recovery_equivalence import check as check_crashes
 from tests.test_recovery_equivalence import one_way
 
@@ -19,6 +21,12 @@ from tests.test_recovery_equivalence import one_way
 @given(promised_stories(), SEEDS)
 def test_promises_change_no_answer(story: Story, seed: int) -> None:
     check_ways(story, some_ways(seed))
+
+
+@settings(max_examples=examples(60))
+@given(promised_stories(asked=periodic), SEEDS)
+def test_promises_change_no_answer_at_boundaries(story: Story, seed: int) -> None:
+    check_boundaries(story, ways(seed))
 
 
 @settings(max_examples=examples(60), deadline=None)

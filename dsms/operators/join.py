@@ -147,9 +147,9 @@ class JoinOp(InPieces):
             dead = self.away.dead(k, 2, self.sides[k], equal(self.sides[k], columns, values))
             if k != child and len(dead):
                 self._forget(k, dead)
-                self.sides[k].rows.settle()
-                self._shrink()
-                self.sides[k].rechain(self.head, k, len(self.sides[k].rows.store))
+                if self.sides[k].rows.settle() is not None:
+                    self._shrink()
+                    self.sides[k].rechain(self.head, k, len(self.sides[k].rows.store))
         self.away.close(2, child, places, values)
         self._purge()
 
