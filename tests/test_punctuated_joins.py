@@ -16,6 +16,7 @@ from dsms.operators.multi_join import MultiJoinOp
 from dsms.operators.outer import OuterJoinOp
 from dsms.running.exchanging import inputs_at
 from tests.folders.play import results
+from tests.replans import forced
 
 S = 1_000_000
 STREAMS = "".join(
@@ -206,6 +207,26 @@ def test_one_operator_that_let_go_of_rows_may_become_a_tree():
     query = engine.runtime.queries["q"]
     at = next(s.path for s in query.pipeline.stages if isinstance(s.operator, MultiJoinOp))
     assert [one.rows.store.live for one in inputs_at(query, at)] == [21] * 3
+
+
+def test_other_joins_are_told_what_those_before_knew():
+    twin = filled(ONE_KEY, "pipeline")
+    with forced(1, 0):
+        engine = filled(ONE_KEY, "pipeline")
+        query = engine.runtime.queries["q"]
+        promise(engine, "a", 1)
+        promise(engine, "b", 1)
+    with forced(1, 1) as changes:
+        for _ in range(50):
+            if not changes.made:
+                engine.heartbeat("a", 2 * S)
+    assert changes.made
+    for one in (engine, twin):
+        send(one, "c", [1, 2] * 50, 3)
+        go_on(one, 4)
+    found = [getattr(stage.operator, "away", None) for stage in query.pipeline.stages]
+    assert any(away is not None and away.sets for away in found)
+    assert results(engine, ["q"]) == results(twin, ["q"])
 
 
 # ---------------------------------------------------------------- outer joins

@@ -6,7 +6,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from tests.effort import examples
-from tests.generate.promised import periodic, promised_stories
+from tests.generate.promised import of_many, periodic, promised_stories
+from tests.replans import forced
 from tests.stories.model import Story
 from tests.stories.play import some_ways
 from tests.test_equivalence import SEEDS
@@ -15,6 +16,7 @@ from tests.test_periodic_equivalence import check as check_boundaries
 from tests.test_periodic_equivalence import ways
 from tests.test_recovery_equivalence import check as check_crashes
 from tests.test_recovery_equivalence import one_way
+from tests.test_replanning import ways as ways_to_replan
 
 
 @settings(max_examples=examples(300))
@@ -33,3 +35,10 @@ def test_promises_change_no_answer_at_boundaries(story: Story, seed: int) -> Non
 @given(promised_stories(), SEEDS)
 def test_promises_survive_crashes(story: Story, seed: int) -> None:
     check_crashes(story, one_way(seed), seed)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(promised_stories(asked=of_many), SEEDS)
+def test_joins_that_let_go_take_other_shapes(story: Story, seed: int) -> None:
+    with forced(seed):
+        check_ways(story, ways_to_replan(seed))
