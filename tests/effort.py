@@ -29,6 +29,11 @@ def examples(count: int) -> int:
     return count * effort() if effort() else min(count, max(2, count // 30))
 
 
+def example(test: Any) -> Any:
+    """A property test as a function of one example, for tests that draw theirs otherwise."""
+    return test.hypothesis.inner_test
+
+
 def unsynced() -> None:
     """With `make test` nothing waits for a disk: what was written outlives its process anyway, and
     what a machine loses that loses power is a matter of simulated files."""

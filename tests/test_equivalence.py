@@ -18,7 +18,7 @@ from dsms.api import Rows
 from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql.ast import SelectStatement
-from dsms.sql.binder import bind_query
+from dsms.sql.binder import bind_query, expanded
 from dsms.sql.parser import parse_one
 from dsms.sql.types import ALWAYS
 from tests.effort import examples
@@ -161,7 +161,7 @@ def test_one_time_queries_answer_as_of_the_clock(pair: tuple[Story, str]) -> Non
     story, sql = pair
     declared = text.resolve(story)
     came = take_in(declared, story)
-    statement = parse_one(sql)
+    statement = expanded(parse_one(sql), declared.catalog)
     assert isinstance(statement, SelectStatement)
     output = bind_query(statement, declared.catalog, persistent=False)
     at = followed(output, came)

@@ -196,3 +196,9 @@ def test_lists_are_written_in_the_one_way(gives: Engine) -> None:
     _declare(gives, "tight", "LIST(INT)")
     for call in ("f", "a"):
         assert asked(gives, f"SELECT {call}(x) = [1, 2] FROM s [RANGE 1 h]") == [(True,)]
+
+
+def test_aggregates_take_lists(gives: Engine) -> None:
+    """As their JSON text, as functions do."""
+    gives.execute("CREATE AGGREGATE a(l LIST(INT)) RETURNS LIST(INT) AS PYTHON 'results:Tight'")
+    assert asked(gives, "SELECT a([x]) = [1, 2] FROM s [RANGE 1 h]") == [(True,)]

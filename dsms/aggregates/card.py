@@ -36,6 +36,7 @@ class Card:
     ordered    it goes by the ages of rows: which of two is older
     equal      it asks of the values of its first argument no more than whether they are equal, so
                they may be lists
+    opaque     it asks nothing of the values of its arguments, so any of them may be lists
     picks      its answer is one of the values of its first argument
     invertible what is left of a whole without a part is known from the two, exactly; if it isn't,
     nothing subtracts
@@ -70,6 +71,7 @@ class Card:
     blind: bool = False
     ordered: bool = False
     equal: bool = False
+    opaque: bool = False
     picks: bool = False
     invertible: bool = False
     sampled: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from tests.generate import own
 from tests.generate.draws import Draws
 from tests.generate.exprs import Scope, condition, scalar
 from tests.generate.world import LISTED, MONEY
@@ -50,6 +51,9 @@ def aggregate(
 ) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
     something; `subwindows`: it is answered from those."""
+    if own.wanted(d, 70):
+        text = own.aggregate(d, type_, lambda t: scalar(d, scope, t), ordered)
+        return text + _filter(d, scope)
     by_arrival = BY_ARRIVAL + {INT: RUNS, STRING: LISTS, LISTED: ARRAYS}.get(type_, ())
     others = (by_arrival if ordered else ()) + (BY_SUBWINDOW if subwindows else ())
     template = d.pick(PLAIN[type_] + others)
@@ -63,4 +67,8 @@ def aggregate(
         return scalar(d, scope, kinds[found[1]])
 
     text = re.sub(r"\{(\w)\}", part, template)
-    return text + (f" FILTER (WHERE {condition(d, scope)})" if d.chance(12) else "")
+    return text + _filter(d, scope)
+
+
+def _filter(d: Draws, scope: Scope) -> str:
+    return f" FILTER (WHERE {condition(d, scope)})" if d.chance(12) else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from tests.generate import own
 from tests.generate.draws import Draws
 from tests.generate.world import LISTED, MONEY
 
@@ -49,6 +50,8 @@ def scalar(d: Draws, scope: Scope, type_: Type, depth: int = 1) -> str:
     """An expression of the type; plain columns mostly."""
     if depth <= 0 or d.chance(70):
         return leaf(d, scope, type_)
+    if own.wanted(d, 30):
+        return own.function(d, type_, lambda t: scalar(d, scope, t, depth - 1))
     return d.pick(_FORMS[type_])(d, lambda t: scalar(d, scope, t, depth - 1))
 
 

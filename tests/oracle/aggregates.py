@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dsms.sql.expr import AggCall
 from dsms.sql.types import Kind, Type, list_of
+from tests.oracle import own
 from tests.oracle.casts import to_text
 from tests.oracle.functions import hash_of
 from tests.oracle.histograms import histogram
@@ -397,4 +398,5 @@ _AGGREGATES: dict[str, Callable[[Args, AggCall], Value]] = {
     "approx_intersect": histogram,
     "bool_and": _bool(all),
     "bool_or": _bool(any),
+    "python_aggregate": own.aggregate,
 }

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import Kind
-from tests.oracle import casts, documents, formats, functions, lists, numbers, text, times
+from tests.oracle import casts, documents, formats, functions, lists, numbers, own, text, times
 from tests.oracle.functions import Failed
 from tests.oracle.values import Value
 
@@ -22,7 +22,11 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "length": lambda call, x: _length(call, x),
     "cast": lambda call, x: (lists.cast if _of_lists(call) else casts.cast)(call, x),
 }
-LAZY: dict[str, Callable[..., Value]] = {**functions.LAZY, **lists.LAZY}
+LAZY: dict[str, Callable[..., Value]] = {
+    **functions.LAZY,
+    **lists.LAZY,
+    "python": own.function,
+}
 
 
 def _length(call: Call, x: Value) -> int:

@@ -24,5 +24,6 @@ CARDS = (
         params=("place", "result"),
         forms=("code",),
         ordered=True,
+        opaque=True,
     ),
 )

@@ -25,6 +25,8 @@ def without_order(fn: str, types: Sequence[Type], at: ast.Node) -> None:
 
 def aggregated(card: Card, types: Sequence[Type], at: ast.Node) -> None:
     """DS355 for an aggregate of lists that goes by their order."""
+    if card.opaque:
+        return
     if any(t.kind is Kind.LIST for t in types[1 if card.equal else 0 :]):
         raise no_order(at)
 
