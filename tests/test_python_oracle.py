@@ -7,6 +7,7 @@ A failing example is printed as a golden file: its functions are of tests/functi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -107,6 +108,15 @@ def test_archives(tmp_path_factory: pytest.TempPathFactory, story: Story, seed: 
 @given(data=st.data(), seed=SEEDS)
 def test_periodic_queries(kind: str, data: st.DataObject, seed: int) -> None:
     periodic.check(data.draw(with_own(PERIODIC[kind])), periodic.ways(seed))
+
+
+@pytest.mark.parametrize("slack", [0, 4])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOWLY)
+@given(data=st.data(), seed=SEEDS)
+def test_what_leaves_is_subtracted(slack: int, data: st.DataObject, seed: int) -> None:
+    story = data.draw(with_own(grouped_stories(True, slack, minus=True)))
+    iss = ("path", "'iss'")
+    periodic.check(story, [replace(way, options=(iss,)) for way in periodic.ways(seed)])
 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=SLOWLY)

@@ -7,6 +7,9 @@ column's synopsis holds, so it costs nothing where it is not asked.  Answers are
 path, since conditions are evaluated again; where sub-windows have negative sums that path is taken.
 A SUM beside it could overflow in a group that is not looked at: `Peaks` says when none does.
 
+Where a column keeps the sums of the window (`WindowSums`), these say what is in the groups, and of
+a COUNT which of them are above a threshold.
+
 Which groups have few rows, and which are found though they are a little below a threshold, an index
 says of the present alone: a member that asks so has one of its own, which is brought from boundary
 to boundary (`Seeking.alone`).  So approximate answers don't depend on what is answered together.
@@ -32,10 +35,11 @@ from dsms.sharing.feed import GroupFeed
 from dsms.sharing.incremental import Answers
 from dsms.sharing.member import Above, Cells, Due, Member, loosened
 from dsms.sharing.request import Request
-from dsms.sharing.search import Peaks, Search, passing, value_of
+from dsms.sharing.search import Search, passing, value_of
 from dsms.sharing.threshold import (
     UNSEEN,
     Threshold,
+    counts,
     extreme,
     rounded_up,
     sums,
@@ -73,12 +77,14 @@ class Bundle:
 
     spans    its sub-windows (low, high), by boundary
     alone    the one member, where its index is its own
+    step     sub-windows from one answer to the next
     nothing  what there is where no group is found, once it has been made"""
 
     view: AnswerSource
     call: AggCall
     aggs: tuple[AggCall, ...]
     alone: Member[Any] | None = None
+    step: int = 1
     places: list[int] = field(default_factory=list)
     spans: dict[tuple[int, int], list[Place]] = field(default_factory=dict)
     nothing: tuple[list[pa.Array], int] | None = None
@@ -124,6 +130,8 @@ def bundles(group: Asking, due: Sequence[Due[Request]]) -> list[Bundle]:
         alone = member if member.seeking.alone else None
         key = (asked.aggs, id(view), mine.call, asked.length, asked.until, id(alone))
         bundle = found.setdefault(key, Bundle(view, mine.call, asked.aggs, alone))
+        step = max(1, asked.slide.every // group.feed.span)
+        bundle.step = min(bundle.step, step) if bundle.places else step
         bundle.places.append(i)
         low = group.feed.numbers(at - asked.length).tolist()
         high = group.feed.numbers(at - asked.until).tolist()
@@ -138,8 +146,7 @@ def _pays(group: Asking, bundle: Bundle, due: Sequence[Due[Request]]) -> bool:
         return True
     groups = bundle.column.synopsis.groups
     answers = sum(map(len, bundle.spans.values()))
-    slide = min(due[i][0].request.slide.every for i in bundle.places)
-    subs = len(bundle.spans) * max(1, slide // group.feed.span)
+    subs = len(bundle.spans) * bundle.step
     return bundle.search.pays(groups, len(bundle.spans), answers, subs)
 
 
@@ -151,22 +158,12 @@ def _ready(group: Asking, bundle: Bundle) -> bool:
     oldest, newest = min(low for low, _ in bundle.spans), max(high for _, high in bundle.spans)
     if bundle.alone is not None:
         _own_index(bundle, bundle.alone, oldest)
-    elif not _brought(group, bundle, newest).exact_from(oldest):
+    elif not _index(group, bundle, newest).exact_from(oldest):
         return False
     for other in dict.fromkeys(bundle.aggs):
-        if sums(other) and other != call and not _fits(bundle.view.column(other), oldest, newest):
+        if sums(other) and other != call and not bundle.view.column(other).fits(oldest, newest):
             return False
     return True
-
-
-def _fits(column: AggregateColumn, low: int, high: int) -> bool:
-    """Whether no sum over these sub-windows can overflow."""
-    if not isinstance(column.algebra, Additive):
-        return False
-    if column.peaks is None:
-        column.peaks = Peaks()
-    column.peaks.bring(column, high)
-    return column.peaks.fit(low)
 
 
 def _own_index(bundle: Bundle, member: Member[Any], oldest: int) -> None:
@@ -179,11 +176,12 @@ def _own_index(bundle: Bundle, member: Member[Any], oldest: int) -> None:
         search.index = CollectiveIndex.between(least, most, levels, oldest)
 
 
-def _brought(group: Asking, bundle: Bundle, newest: int) -> CollectiveIndex | ExtremeIndex:
-    """The column's index, which knows the sub-windows before `newest`."""
-    column = bundle.column
-    search = _search(group, bundle.search, column, bundle.call)
-    search.bring(column, bundle.call, newest, column.base + column.synopsis.first)
+def _index(group: Asking, bundle: Bundle, newest: int) -> CollectiveIndex | ExtremeIndex:
+    """The column's index, which knows the sub-windows before `newest`; one of counts, all of which
+    it can know, is brought there when it is asked."""
+    search = _search(group, bundle.search, bundle.column, bundle.call)
+    if not counts(bundle.call):
+        search.bring(bundle.column, bundle.call, newest, bundle.column.first_held)
     assert search.index is not None
     return search.index
 
@@ -204,7 +202,7 @@ def _search(group: Asking, search: Search, column: AggregateColumn, call: AggCal
         and m.view.column(call) is column
         for least in m.seeking.span(largest)
     ]
-    first = column.base + column.synopsis.first
+    first = column.first_held
     if extreme(call):
         bounds = ExtremeIndex.bounds_for(asked)
         if not isinstance(search.index, ExtremeIndex) or list(search.index.bounds) != list(bounds):
@@ -247,6 +245,8 @@ def answers(
     for bundle in found:
         for span, places in sorted(bundle.spans.items()):
             _answer(group, bundle, span, due, places, pieces)
+            for column in {id(c): c for c in map(bundle.view.column, bundle.aggs)}.values():
+                column.sums.ahead(column, *span, bundle.step)
             yield
     out = {}
     for i in (i for b in found for i in b.places):
@@ -306,22 +306,24 @@ def _aggregates(
     bundle: Bundle, span: tuple[int, int], code: np.ndarray, held: dict[int, State]
 ) -> Iterator[pa.Array]:
     """Those of these groups; NULL where nobody looks.  `held`: cells by their columns."""
-    low, high = (np.array([number]) for number in span)
     first = len(bundle.alone.request.keys) if bundle.alone is not None else 0
     for i, agg in enumerate(bundle.aggs):
         column = bundle.view.column(agg)
-        if bundle.loose and bundle.alone is not None and not _looked_at(bundle.alone, first + i):
+        if bundle.loose and bundle.alone is not None and not bundle.alone.looks_at(first + i):
             yield pa.nulls(len(code), agg.type.arrow)
             continue
         if id(column) not in held:
-            held[id(column)] = column.probe_some(low, high, code)
+            held[id(column)] = _cells(column, span, code)
         yield bundle.view.lower(agg, held[id(column)])
 
 
-def _looked_at(member: Member[Any], column: int) -> bool:
-    """Whether it makes something of that column of keys ++ aggregates."""
-    reads = None if member.loose is None else member.loose.reads
-    return reads is None or column in reads
+def _cells(column: AggregateColumn, span: tuple[int, int], code: np.ndarray) -> State:
+    """Those of these groups."""
+    sums = column.sums.over(column, *span)
+    if sums is not None:
+        return column.algebra.take(sums, code)
+    low, high = (np.array([number]) for number in span)
+    return column.probe_some(low, high, code)
 
 
 def _groups(
@@ -332,8 +334,7 @@ def _groups(
     column, call = bundle.column, bundle.call
     if bundle.loose and not exact:
         return code, np.zeros(len(code), np.int64), None
-    low, high = (np.array([number]) for number in span)
-    state = column.probe_some(low, high, code)
+    state = _cells(column, span, code)
     value = value_of(column, call, state)
     if value is None:
         if bundle.loose and bundle.alone is not None:  # all groups, and nobody looks at them again
@@ -375,6 +376,10 @@ def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np
     if isinstance(index, ExtremeIndex):
         return index.above(span[0], least), False
     if bundle.alone is None:
+        if counts(bundle.call):
+            if (sums := column.sums.over(column, *span)) is not None:
+                return np.flatnonzero(sums.words[:, 0] > least), False
+            bundle.search.bring(column, bundle.call, max(bundle.spans)[1], column.first_held)
         return index.above(span[0], int(least)), False
     search.bring(column, bundle.call, span[1], span[0])
     if index.next != span[1] or not index.exact_from(span[0]):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.additive import Additive
 from dsms.aggregates.parts.cells import Algebra, CellRows, State
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.sharing.key_space import Exprs
 from dsms.sharing.search import Peaks, Search
+from dsms.sharing.window_sums import WindowSums
 from dsms.sql.expr import AggCall
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
@@ -108,10 +110,20 @@ class AggregateColumn(FeedColumn[Synopsis]):
     # collective indices, by the aggregates that they are over
     searches: dict[AggCall, Search] = field(default_factory=dict)
     peaks: Peaks | None = None
+    sums: WindowSums = field(default_factory=WindowSums)
 
     def __post_init__(self) -> None:
         FeedColumn.__post_init__(self)
         self.open = self.algebra.empty(self.synopsis.groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made anew of the synopsis."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sums"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.sums = WindowSums()
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def grow(self, groups: int) -> None:
         if groups > self.synopsis.groups:
@@ -159,10 +171,24 @@ class AggregateColumn(FeedColumn[Synopsis]):
         """`probe`, of these groups alone."""
         return self.synopsis.probe_some(low - self.base, high - self.base, group)
 
+    def fits(self, low: int, high: int) -> bool:
+        """Whether no sum over these sub-windows can overflow."""
+        if not isinstance(self.algebra, Additive):
+            return False
+        if self.peaks is None:
+            self.peaks = Peaks()
+        self.peaks.bring(self, high)
+        return self.peaks.fit(low)
+
     @property
     def nbytes(self) -> int:
         own = self.synopsis.nbytes + self.algebra.nbytes(self.open)
-        return own + sum(s.nbytes for s in self.searches.values())
+        return own + self.sums.nbytes + sum(s.nbytes for s in self.searches.values())
+
+    @property
+    def first_held(self) -> int:
+        """The first sub-window that is held."""
+        return self.base + self.synopsis.first
 
     @property
     def first_complete(self) -> int:

@@ -205,6 +205,11 @@ class Member(Fed, Generic[R]):
         """Whether it is answered from that feed of its group."""
         return self.view is None or self.view.reads(feed)
 
+    def looks_at(self, column: int) -> bool:
+        """Whether it makes something of that column of keys ++ aggregates."""
+        reads = None if self.loose is None else self.loose.reads
+        return reads is None or column in reads
+
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
         """The answer of one boundary."""
         at = np.array([boundary], np.int64)

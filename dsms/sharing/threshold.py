@@ -211,12 +211,17 @@ def countable(call: AggCall) -> bool:
     """Whether it counts, or adds up whole numbers."""
     if call.distinct:
         return False
-    return CARDS[call.fn].family == "counts" or sums(call)
+    return counts(call) or sums(call)
+
+
+def counts(call: AggCall) -> bool:
+    """Whether it is a COUNT."""
+    return CARDS[call.fn].family == "counts"
 
 
 def rows_alone(call: AggCall) -> bool:
     """Whether it counts rows, all of them."""
-    return CARDS[call.fn].family == "counts" and not call.args and call.filter is None
+    return counts(call) and not call.args and call.filter is None
 
 
 def extreme(call: AggCall) -> bool:

@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.additive import Additive
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.fold import chained
 from dsms.aggregates.registry import algebra
@@ -63,4 +64,6 @@ def ready() -> None:
                 how.lower(synopsis.probe_part(low, high, 0, 1))
         if how.subtractable:
             how.lower(how.subtract(state, state))
+        if isinstance(how, Additive):
+            how.shifted(state, order, how.combine(state, state), -1)
         chained(how, state, order - 1, True)

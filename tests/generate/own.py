@@ -66,10 +66,11 @@ def function(d: Draws, type_: Type, part: Part) -> str:
     return f"{name}({', '.join(map(part, types))})"
 
 
-def aggregate(d: Draws, type_: Type, part: Part, ordered: bool) -> str:
-    """A call of an aggregate that is made for it; `ordered`: it may go by the order of rows."""
+def aggregate(d: Draws, type_: Type, part: Part, ordered: bool, minus: bool = False) -> str:
+    """A call of an aggregate that is made for it; `ordered`: it may go by the order of rows;
+    `minus`: it has `subtract`, as others may."""
     types = [d.pick(ARGUMENTS) for _ in range(d.number(1, 2))]
-    minus = d.chance(40)
+    minus = minus or d.chance(40)
     kinds = [k for k in BY_ARRIVAL + BY_VALUES if not minus or k in LESS]
     kinds = kinds if ordered else [k for k in kinds if k in BY_VALUES]
     parts = [f"{d.pick(kinds)}{d.number(0, len(types) - 1)}" for _ in range(d.number(1, 3))]

@@ -42,23 +42,24 @@ SLIDING = (
 
 
 @st.composite
-def grouped_stories(draw: Any, sliding: bool, slack: int = 0) -> Story:
-    """Several in one query, by groups or over all rows; rows come late within `slack` seconds."""
+def grouped_stories(draw: Any, sliding: bool, slack: int = 0, minus: bool = False) -> Story:
+    """Several in one query, by groups or over all rows; rows come late within `slack` seconds;
+    `minus`: over windows and of aggregates from which rows can be subtracted."""
     d = Draws(draw)
     declared = World(world(d, slack).sources[:1])
     source = declared.sources[0]
     scope = [Column(f"x.{n}", t) for n, t in source.columns]
-    keys = d.some([c.text for c in scope if c.type != LISTED], 0, 2)
+    keys = d.some([c.text for c in scope if c.type != LISTED], 0, 1 if minus else 2)
     items = [f"{key} AS k{i}" for i, key in enumerate(keys)]
     for i in range(d.number(1, 3)):
-        call = aggregate(d, d.pick(tuple(RESULTS)), lambda t: scalar(d, scope, t), True)
+        call = aggregate(d, d.pick(tuple(RESULTS)), lambda t: scalar(d, scope, t), True, minus)
         only = f" FILTER (WHERE {condition(d, scope)})" if d.chance(25) else ""
         items.append(f"{call}{only} AS c{i}")
-    where = f" WHERE {condition(d, scope)}" if d.chance(25) else ""
+    where = f" WHERE {condition(d, scope)}" if d.chance(0 if minus else 25) else ""
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     kind = d.pick(("Rstream", "Rstream", "Istream", "Dstream"))
     having = " HAVING COUNT(*) > 1" if d.chance(15) else ""
-    window = d.pick(SLIDING if sliding else WINDOWS)
+    window = d.pick(SLIDING[:2] if minus else SLIDING if sliding else WINDOWS)
     text = f"SELECT {kind}({', '.join(items)}) FROM {source.name} [{window}] AS x"
     came = given(d, declared, 30)
     rows = [e for e in came.events if isinstance(e, Arrival)] + came.events[-1:]

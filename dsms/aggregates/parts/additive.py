@@ -98,6 +98,13 @@ def _merge_placed(words, group, start, stop, place, out):
 
 
 @njit(cache=True, nogil=True)
+def _shift(words, group, more, sign):
+    for i in range(len(group)):
+        for j in range(words.shape[1]):
+            words[group[i], j] += sign * more[i, j]
+
+
+@njit(cache=True, nogil=True)
 def _chain(words, prev):
     for i in range(len(prev)):
         if prev[i] >= 0:
@@ -271,6 +278,13 @@ class Additive(Folds):
         for state, (_, group, start, stop) in zip(states, parts, strict=True):
             _merge_placed(state.words, group, start, stop, place, out)
         return Numbers(out, self.layout, added * runs)
+
+    def shifted(self, state: Numbers, group: np.ndarray, more: Numbers, sign: int) -> Numbers:
+        """The column, which is changed, with cell i of `more` added to (sign 1) or subtracted from
+        (-1) the cell group[i]; no group comes twice."""
+        state, more = self._ready(state, more)
+        _shift(state.words, group, more.words, sign)
+        return Numbers(state.words, state.layout, state.added + more.added)
 
     def chain(self, state: Numbers, prev: np.ndarray, prev_older: bool) -> Numbers:
         state = carried(state) if state.added * len(prev) >= limbs.CARRY_EVERY else state
