@@ -16,7 +16,7 @@ LITERALS = {
     STRING: ("'a'", "''", "'b'", "'%'"),
     MONEY: ("DECIMAL '1.00'", "DECIMAL '0.25'"),
     BOOL: ("TRUE", "FALSE", "CAST(NULL AS BOOL)"),
-    LISTED: ("[1, 2]", "[]", "[NULL, 0]", "CAST(NULL AS LIST(INT))"),
+    LISTED: ("[1, 2]", "CAST([] AS LIST(INT))", "[NULL, 0]", "CAST(NULL AS LIST(INT))"),
     TIMESTAMP: ("TIMESTAMP '1970-01-01 00:00:05'",),
 }
 
