@@ -166,6 +166,8 @@ CODES: dict[str, str] = {
     "DS425": "a data directory whose state can't be written down anew",
     "DS426": "a folder of files that is not there",
     "DS427": "ALTER STREAM ... SET of what it can't set",
+    "DS428": "ASOF JOIN of what has no timestamps, or of rows that leave",
+    "DS429": "an ON of ASOF JOIN that says more than keys and the order in time",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

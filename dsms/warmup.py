@@ -205,6 +205,7 @@ def _wide(w: str) -> Iterator[tuple[str, str]]:
 def _of_two(w: str) -> Iterator[tuple[str, str]]:
     yield "theta joins", f"SELECT a.i FROM a {w} , b {w} WHERE a.i + 20 < b.i"
     yield "left joins", f"SELECT a.i, b.i FROM a {w} LEFT JOIN b {w} ON a.k = b.k"
+    yield "as-of joins", f"SELECT a.i, b.i FROM a {w} ASOF JOIN b ON a.k = b.k WITHIN 1 s"
     yield "full joins", f"SELECT a.i, b.i FROM a {w} FULL JOIN b {w} ON a.k = b.k"
     yield "IN", f"SELECT i FROM a {w} WHERE k IN (SELECT k FROM b {w} )"
     for operation in ("EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL", "UNION"):

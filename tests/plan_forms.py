@@ -12,6 +12,7 @@ from dsms.sql import ast
 from dsms.sql.expr import AggCall, Col, rewrite
 from dsms.sql.logical import (
     Append,
+    AsofJoin,
     GroupBy,
     Join,
     JoinNRR,
@@ -110,6 +111,10 @@ def _line(node: Node) -> str:
                 f"JoinNRR {node.kind} "
                 f"{node.table.table.name}{_on(node, inside, list(node.table.schema))}"
             )
+        case AsofJoin():
+            said = f"{node.kind} after {node.after} span {node.span}"
+            keys = Join(node.left, node.right, "inner", node.keys, None, node.schema)
+            return f"AsofJoin {said}{_on(keys, list(node.left.schema), list(node.right.schema))}"
         case Join() | SemiJoin():
             kind = node.kind if isinstance(node, Join) else "anti" if node.anti else "semi"
             aware = " null-aware" if isinstance(node, SemiJoin) and node.null_aware else ""

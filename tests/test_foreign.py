@@ -163,7 +163,12 @@ def test_each_word_is_answered(section: str, word: str):
         ("SELECT k, COUNT(*) FROM s GROUP BY k ORDER BY count", "COUNT(*) AS n"),
         ("SELECT max FROM s", "arguments stand in ( )"),
         ("SELECT SUBSTRING(k FROM 2 FOR 3) FROM s", "separated by commas"),
-        ("SELECT 1 FROM s [NOW] LEFT OUTER ASOF JOIN r ON s.k = r.k", "PARTITION BY k ROWS 1"),
+        (
+            "SELECT 1 FROM s [NOW] LEFT OUTER ASOF JOIN r ON s.k = r.k",
+            "write ASOF JOIN or ASOF LEFT",
+        ),
+        ("SELECT 1 FROM s [NOW] ASOF RIGHT JOIN r ON s.k = r.k", "write ASOF JOIN or ASOF LEFT"),
+        ("SELECT 1 FROM s [NOW] LATEST JOIN r ON s.k = r.k", "ASOF JOIN finds the newest row"),
         ("SELECT 5 DIV 2", "write a / b"),
         ("SELECT substring('a' FOR 2)", "separated by commas"),
         ("CREATE UNIQUE INDEX i ON r (k)", "the engine chooses"),

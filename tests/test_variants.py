@@ -87,6 +87,8 @@ OPERATORS = {
     "MultiJoin adaptive": "AdaptiveJoinOp",
     "JoinNRR probe": "JoinNRROp",
     "JoinNRR probe-stored": "StoredJoinNRROp",
+    "AsofJoin merge": "AsofJoinOp",
+    "AsofJoin merge-stored": "StoredAsofJoinOp",
     "SemiJoin counting": "KeyedSemiJoinOp",
     "SemiJoin matching": "MatchingSemiJoinOp",
     "SetOp counting": "SetOpOp",

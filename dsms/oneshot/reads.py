@@ -3,6 +3,7 @@ is not there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +11,7 @@ from dsms.plan import windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import UNBOUNDED, Unbounded, WindowSpec
+from dsms.sql.window import UNBOUNDED, Time, Unbounded, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,14 @@ class Read:
         return windows.newest(self.spec)
 
 
+def found_within(node: lp.AsofJoin, left: Iterable[Read]) -> WindowSpec:
+    """A window that holds all rows that left rows find, if these are read so."""
+    lengths = [windows.longest(read.spec) for read in left]
+    if node.span is None or None in lengths:
+        return UNBOUNDED
+    return Time(max(lengths, default=0) + node.span)  # type: ignore[type-var, operator]
+
+
 def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int, Read]:
     """By leaf number what the plan needs; `spec`: the window over the node, where it may be moved
     to the leaf, of which no row is looked at before it is `ago` old."""
@@ -72,6 +81,9 @@ def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int
             return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED, ago)
         case lp.JoinNRR():
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
+        case lp.AsofJoin():
+            left = reads(node.left)
+            return {**left, **reads(node.right, found_within(node, left.values()))}
         case _:
             return {
                 leaf: read for child in lp.children(node) for leaf, read in reads(child).items()

@@ -19,6 +19,7 @@ from dsms.aggregates.cards import CARDS
 from dsms.errors import InternalError
 from dsms.oneshot import joins
 from dsms.oneshot.aggregates import exact_aggregate
+from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.dialect import DUCKDB, Dialect
 from dsms.oneshot.relation import (
     Bound,
@@ -123,6 +124,8 @@ class Renderer:
                 return joins.join(self, lp.as_joins(node), aged)
             case lp.JoinNRR():
                 return joins.join_nrr(self, node, aged)
+            case lp.AsofJoin():
+                return self._asof(node, aged)
             case lp.SemiJoin():
                 return joins.semi_join(self, node, aged)
             case lp.Union():
@@ -160,6 +163,11 @@ class Renderer:
         """What a block over INTERNAL windows has appended depends on the past: it is given, like a
         leaf."""
         return self.step(LeafStep(self.name(), appended_leaf(node)), node.schema, 1, aged)
+
+    def _asof(self, node: lp.AsofJoin, aged: bool) -> Rel:
+        left, right = (self.materialized(self.rel(n, True)).name for n in lp.children(node))
+        step = AsofStep(self.name(), left, right, node, aged)
+        return self.step(step, node.schema, width(node), aged)
 
     def _union(self, node: lp.Union, aged: bool) -> Rel:
         rels = [self.rel(child, aged) for child in node.inputs]

@@ -77,6 +77,9 @@ def _rest(node: lp.Node, ready: Ready, found: Found, aged: bool = False) -> lp.N
             return replace(node, left=left, right=_values(node.right, ready, found, False))
         case lp.Append():
             return node
+        case lp.AsofJoin():
+            left, right = (_rest(n, ready, found, True) for n in (node.left, node.right))
+            return replace(node, left=left, right=right)
         case lp.Window() | lp.JoinNRR():
             return replace(node, child=_rest(node.child, ready, found, True))
         case _:

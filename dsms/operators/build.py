@@ -80,6 +80,8 @@ class Builder:
                 return self._multi_join(phys, node)
             case lp.JoinNRR():
                 return self._nrr(phys, node)
+            case lp.AsofJoin():
+                return self._asof(phys, node)
             case lp.SemiJoin():
                 return self._semijoin(phys, node)
             case lp.SetOp():
@@ -264,6 +266,17 @@ class Builder:
                 return nrr.JoinNRROp(probe, self.step_rows)
             case "probe-stored":
                 return nrr.StoredJoinNRROp(probe, node, phys.state(0), self.step_rows)
+        raise unknown(phys)
+
+    def _asof(self, phys: Phys, node: lp.AsofJoin) -> Operator:
+        from dsms.operators import asof
+
+        probe = asof.probe_of(node, self)
+        match phys.variant:
+            case "merge":
+                return asof.AsofJoinOp(probe)
+            case "merge-stored":
+                return asof.StoredAsofJoinOp(probe, node, phys.state(1), self.step_rows)
         raise unknown(phys)
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:

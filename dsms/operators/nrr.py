@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -54,10 +54,23 @@ def computed_keys(node: lp.JoinNRR) -> Expr | None:
     return conjunction(rest)  # type: ignore[arg-type]
 
 
+class Finds(Protocol):
+    """How rows are joined with what is found for them."""
+
+    def results(self, rows: Batch) -> Batch:
+        """Join results of rows (all of sign +1), in their order; each with what it has found as
+        last id."""
+        ...
+
+    def room(self, rows: int) -> int:
+        """So many rows or fewer, if each of them finds very much."""
+        ...
+
+
 @dataclass(slots=True)
 class Probe:
     """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`),
-    indexed by `columns`; `keys` compute the probing values; `conditions` filter pairs; `kind` is
+    indexed by `columns`, whose row's version is the last id; `keys` compute the probing values; `conditions` filter pairs; `kind` is
     inner or left; `age` finds the timestamps of rows that enter later (None: they enter then)."""
 
     relation: Any
@@ -69,8 +82,6 @@ class Probe:
     age: Age | None = None
 
     def results(self, rows: Batch) -> Batch:
-        """Join results of rows (all of sign +1), in their order; each with the table row's version
-        as last id."""
         n = len(rows)
         probing = [k(rows.cols, n) for k in self.keys]
         at = rows.ts if self.age is None else self.age.instants(rows.ids)
@@ -143,8 +154,8 @@ class StoredJoinNRROp(InPieces):
     Instants are worked on in stretches that make about PART results, as far as they can be cut
     there."""
 
-    probe: Probe
-    node: lp.JoinNRR
+    probe: Finds
+    node: lp.JoinNRR | lp.AsofJoin
     state: State
     most: int = 1 << 22
     room: int = 1 << 12
@@ -152,7 +163,7 @@ class StoredJoinNRROp(InPieces):
     out: RowStore = field(init=False)
 
     def __post_init__(self) -> None:
-        child = self.node.child
+        child = lp.children(self.node)[0]
         self.rows = LiveInput(child.schema, width(child), self.state, True, ())
         self.rows.store.extra.update(first=Vec(), count=Vec())
         self.out = RowStore(self.node.schema, width(self.node))

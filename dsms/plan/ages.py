@@ -46,6 +46,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return tuple(chain.from_iterable(map(timestamps, lp.children(node))))
         case lp.JoinNRR():
             return (*timestamps(node.child), False)
+        case lp.AsofJoin():
+            return (*timestamps(node.left), False)
         case lp.Union():
             flags = (False, *max(map(timestamps, node.inputs), key=len))
             return flags + (False,) * (width(node) - len(flags))
@@ -90,6 +92,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.JoinNRR()
             | lp.Join()
             | lp.MultiJoin()
+            | lp.AsofJoin()
             | lp.Answer()
         ):
             return all(map(_stamped, lp.children(node)))
@@ -153,7 +156,7 @@ def _datable(node: lp.Node) -> bool:
             )
             widest = max(dated, key=len, default=())
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return _datable(node.left)
         case lp.Window() | lp.Select() | lp.Project() | lp.Join() | lp.MultiJoin() | lp.JoinNRR():
             return all(map(_datable, lp.children(node)))
@@ -165,7 +168,7 @@ def _dated_node(node: lp.Node) -> lp.Node:
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             return replace(node, dated=True)
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return replace(node, left=_dated_node(node.left))
         case _:
             return lp.with_children(node, tuple(map(_dated_node, lp.children(node))))
@@ -176,7 +179,7 @@ def _dated(phys: Phys) -> Phys:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             node = replace(phys.node, dated=True)
             return replace(phys, node=node, width=width(node))
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return _over(phys, (_dated(phys.children[0]), *phys.children[1:]))
         case _:
             return _over(phys, tuple(map(_dated, phys.children)))

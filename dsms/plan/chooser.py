@@ -129,6 +129,10 @@ class Chooser:
                 return variants.nrr(plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
                 )
+            case lp.AsofJoin():
+                return variants.asof(plans[0]), (
+                    (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
+                )
             case lp.SemiJoin():
                 return variants.semijoin(node), ()
             case lp.Distinct():
@@ -207,6 +211,9 @@ class Chooser:
                 return kept(0, "left"), kept(1, "right")
             case lp.JoinNRR():
                 return (kept(0, "results"),) if variant == "probe-stored" else ()
+            case lp.AsofJoin():
+                newest = State("hash", of="newest row of each key")
+                return (newest, kept(0, "results")) if variant == "merge-stored" else (newest,)
             case lp.Distinct() if variant == "delta-star":
                 return (self.keep(label, False, size, "output + youngest"),)
             case lp.Distinct() if variant == "input-storing":
@@ -340,6 +347,8 @@ def announced(phys: Phys) -> bool:
             return False
         case lp.SemiJoin() | lp.SetOp():
             return phys.children[0].pattern is Pattern.MON or announced(phys.children[0])
+        case lp.AsofJoin():
+            return announced(phys.children[0])
         case _:
             return all(c.pattern is Pattern.MON or announced(c) for c in phys.children)
 
@@ -367,6 +376,8 @@ def growth(
             return tuple(
                 f"state grows without bound: the {side} input has no window" for side in sides
             )
+        case lp.AsofJoin() if node.keys and node.span is None:
+            return ("state grows with the number of keys on the right: say WITHIN",)
         case lp.Output() if (
             states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0])
         ):

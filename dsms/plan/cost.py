@@ -87,6 +87,8 @@ def process_cost(
             return sum(flow) + order.cost + (made if isinstance(order, JoinOrder) else 0.0)
         case lp.JoinNRR():
             return flow[0] * 2
+        case lp.AsofJoin():
+            return flow[0] * 2 + flow[1]
         case lp.SemiJoin() | lp.SetOp():
             reached = [e.rate + e.deaths for e in inputs]  # eager: expirations are events too
             return sum(reached) + _touched(node, inputs)

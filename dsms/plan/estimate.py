@@ -94,6 +94,8 @@ def estimate(
             return _multi_join(node, inputs)
         case lp.JoinNRR():
             return _join_nrr(node, inputs[0], stats)
+        case lp.AsofJoin():
+            return _asof_join(node, inputs[0], inputs[1], stats)
         case lp.SemiJoin():
             return _semi_join(node, inputs[0], inputs[1], stats)
         case lp.Union():
@@ -224,6 +226,12 @@ def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:
     each = max(rows * share, 1.0 if node.kind == "left" else 0.0)
     both = replace(child, columns=child.columns + columns)
     return _thinned(both, each)
+
+
+def _asof_join(node: lp.AsofJoin, left: Estimate, right: Estimate, stats: Statistics) -> Estimate:
+    """One result a row at most: those for whose key a row has come."""
+    both = replace(left, columns=_after_keys(node.keys, left, right))
+    return both if node.kind == "left" else _thinned(both, partners(node.keys, left, right, stats))
 
 
 def partners(

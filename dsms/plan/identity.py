@@ -35,6 +35,8 @@ def width(node: lp.Node) -> int:
             return sum(map(width, lp.children(node)))
         case lp.JoinNRR():
             return width(node.child) + 1
+        case lp.AsofJoin():
+            return width(node.left) + 1
         case lp.Union():
             return len(timing(node))
         case lp.SetOp():
@@ -64,6 +66,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return _joined(map(leaves, lp.children(node)))
         case lp.JoinNRR():
             return leaves(node.child) + (node.table.leaf,)
+        case lp.AsofJoin():
+            return leaves(node.left) + (min(leaves(node.right)),)
         case lp.Union():
             return (min(min(leaves(child)) for child in node.inputs),) * width(node)
         case lp.SetOp():
@@ -118,7 +122,7 @@ def _passes_on(node: lp.Node) -> bool:
             | lp.Append()
         ):
             return False
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return _passes_on(node.left)
         case _:
             return any(map(_passes_on, lp.children(node)))
@@ -133,6 +137,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return _joined(map(timing, lp.children(node)))
         case lp.JoinNRR():
             return (*timing(node.child), False)
+        case lp.AsofJoin():
+            return (*timing(node.left), False)
         case lp.Union():
             first, last = _widest([timing(child) for child in node.inputs])
             return (False,) * (1 + first) + (True,) * last
@@ -181,6 +187,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return _joined(map(numbering, lp.children(node)))
         case lp.JoinNRR():
             return (*numbering(node.child), False)
+        case lp.AsofJoin():
+            return (*numbering(node.left), False)
         case lp.Union():
             return (True,) + _numbers(node)
         case lp.SetOp():
@@ -230,7 +238,7 @@ def by_value(node: lp.Node) -> bool:
             return True
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             return False
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return by_value(node.left)
         case _:
             return any(by_value(child) for child in lp.children(node))

@@ -150,6 +150,8 @@ def _past(asked: Asked) -> str | None:
         return "restore reports what lived between two boundaries"
     if (past := from_past(inner)) is not None:
         return past
+    if any(isinstance(n, lp.AsofJoin) for n in lp.nodes_of(inner)):
+        return "ASOF JOIN finds rows that may be older than what windows hold"
     if output.kind == "istream" and isinstance(inner, lp.Output) and inner.kind == "istream":
         return "no row of the answer ever leaves, so only new ones are looked at"
     return _between_rows(inner) if asked.counted and not asked.numbered else None
@@ -183,6 +185,8 @@ def _reborn(node: lp.Node) -> bool:
             return True
         case lp.Join() if node.kind != "inner":
             return True
+        case lp.AsofJoin():
+            return _reborn(node.left)
         case _:
             return any(_reborn(child) for child in lp.children(node))
 

@@ -5,7 +5,7 @@ The rules of §3.5.1, with what the language adds to them:
 
 leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a count window STR, a
          table STR
-rule 1   selection, projection, ⋈NRR, sorting: the input's label
+rule 1   selection, projection, ⋈NRR, sorting: the input's label; ASOF JOIN: the left input's
 rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since
          their rows no longer leave in the order they came
 rule 3   join, DISTINCT: MON over MON, STR over STR, else WK
@@ -51,6 +51,8 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return windows.pattern(node.spec, worst)
         case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Output():
             return worst
+        case lp.AsofJoin():
+            return inputs[0]
         case lp.Sort():
             return worst if node.limit is None and not node.offset else STR
         case lp.Union():
@@ -115,6 +117,8 @@ def lifetime(node: lp.Node) -> windows.Lifetime | None:
             return found.pop() if len(found) == 1 else None
         case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Sort() | lp.Output():
             return lifetime(node.child)
+        case lp.AsofJoin():
+            return lifetime(node.left)
         case _:
             return None
 

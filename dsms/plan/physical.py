@@ -96,6 +96,7 @@ class Phys:
       MultiJoin   pipeline (one equality for all inputs; also pipeline-shedding) | adaptive (any
                   equalities)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
+      AsofJoin    merge (left input not strict) | merge-stored (strict: as probe-stored)
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting
       Distinct    input-storing | delta-star | counting

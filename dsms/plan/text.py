@@ -228,6 +228,8 @@ def describe(node: lp.Node) -> str:
             what = "JoinNRR" if node.kind == "inner" else "LeftJoinNRR"
             on = condition(node.keys, node.residual, node.child.schema, node.table.schema)
             return f"{what} {_named(node.table.table.name, node.table.alias)} ON {on}"
+        case lp.AsofJoin():
+            return _asof(node)
         case lp.SemiJoin():
             what = "Negation" if node.anti else "SemiJoin"
             on = condition(
@@ -260,6 +262,16 @@ def describe(node: lp.Node) -> str:
             return node.kind.capitalize() + ("-restore" if node.restore else "")
         case _:
             assert_never(node)
+
+
+def _asof(node: lp.AsofJoin) -> str:
+    """`AsofJoin a.k = b.k within 5 s`"""
+    on = condition(node.keys, None, node.left.schema, node.right.schema)
+    what = "AsofJoin" if node.kind == "inner" else "LeftAsofJoin"
+    earlier = "" if node.after is None else " earlier"
+    return f"{what} {on}{earlier}" + (
+        "" if node.span is None else f" within {duration(node.span - 1)}"
+    )
 
 
 def _all_equal(node: lp.MultiJoin) -> str:

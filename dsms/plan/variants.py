@@ -83,6 +83,11 @@ def nrr(child: Phys) -> str:
     return "probe-stored" if child.strict else "probe"
 
 
+def asof(left: Phys) -> str:
+    """merge-stored: what was found is kept, to be taken back by deletions."""
+    return "merge-stored" if left.strict else "merge"
+
+
 def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> str:
     """periodic: the block's answer at each boundary;  netted: what is new in its answer;  append:
     row by row."""

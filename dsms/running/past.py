@@ -48,6 +48,9 @@ def pasts(node: lp.Node) -> Iterator[Past]:
         case lp.Window():
             for past in births(node.child):
                 yield _windowed(past, node)
+        case lp.AsofJoin():
+            yield from pasts(node.left)
+            yield from _found(node, pasts(node.left))
         case lp.Append() if node.mixed:
             for past in pasts(node.child):
                 yield _longer(past, _life(node.child))
@@ -67,6 +70,9 @@ def births(node: lp.Node) -> Iterator[Past]:
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
                 yield from births(child)
+        case lp.AsofJoin():
+            yield from births(node.left)
+            yield from _found(node, births(node.left))
         case lp.Window(spec=Unbounded() | Landmark() as spec):
             for past in births(node.child):
                 yield _longer(past, windows.until(spec))
@@ -76,6 +82,14 @@ def births(node: lp.Node) -> Iterator[Past]:
             yield from pasts(node.child)
         case _:
             yield from pasts(node)
+
+
+def _found(node: lp.AsofJoin, left: Iterator[Past]) -> Iterator[Past]:
+    """What rows rest on that left rows, which rest on `left`, find; these are as old as they."""
+    lengths = [past.length for past in left]
+    longest = None if None in lengths else max(lengths, default=0)  # type: ignore[type-var]
+    for past in births(node.right):
+        yield _longer(_longer(past, longest), node.span)
 
 
 def _at_once(spec: WindowSpec) -> bool:

@@ -41,6 +41,7 @@ _WORDS = {
     "ARROW": "->>",
     "EVERY_LENGTH": "EVERY",
     "SAMPLE_SHARE": "SAMPLE",
+    "WITHIN_SPAN": "WITHIN",
     "UPTO": "UPTO with an instant",
     "OUT_OF_100": "PERCENT",
     "PLUS": "+",

@@ -12,9 +12,9 @@ elsewhere:
     [show]       behind SHOW                      [relation]  a name in FROM
     [drop]       behind DROP, before [create]     [with]      behind WITH
     [explain]    between EXPLAIN and SELECT       [side]      before SEMI or ANTI
-    [ours]       before JOIN, known here, too
+    [ours]       before JOIN, known here, too     [asof]      before JOIN and LEFT JOIN alone
 
-A word of [join], [clause] or [ours] that this grammar would take for an alias, as in `s ASOF JOIN
+A word of [join], [clause], [ours] or [asof] that this grammar would take for an alias, as in `s LATEST JOIN
 r`, is refused there (DS110): the query would run and mean something else.  In quotes, or behind AS,
 it is an alias like any other.
 """
@@ -71,7 +71,7 @@ def check_aliases(aliases: Iterable[ast.Ident], piece: Piece) -> None:
     named = {
         (a.pos.line, a.pos.column): a.text
         for a in aliases
-        if instead(a.text, "join", "clause", "ours")
+        if instead(a.text, "join", "clause", "ours", "asof")
     }
     if not named:
         return
@@ -91,7 +91,7 @@ def _check(word: str, after: str, pos: ast.Pos) -> None:
     as_alias = f"; as an alias it is written AS {word}"
     if after.upper() in _JOINS and (hint := instead(word, "join")):
         raise bad("DS110", pos, f"{word} JOIN is not known here", hint + as_alias)
-    if after.upper() in _JOINS and (hint := instead(word, "ours")):
+    if after.upper() in _JOINS and (hint := instead(word, "ours", "asof")):
         raise bad("DS110", pos, f"{word} {after} is not known here", hint + as_alias)
     if hint := instead(word, "clause"):
         raise bad("DS110", pos, f"{word} is not known here", hint + as_alias)
@@ -104,7 +104,7 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     if found := _join_before(before):
         return found
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
-    if last in ("INNER", "LEFT", "RIGHT", "FULL") and (hint := instead(word, "join")):
+    if last in ("INNER", "LEFT", "RIGHT", "FULL", "OUTER") and (hint := _sideways(word)):
         return 0, f"{last} {word} JOIN", hint
     if word.upper() in ("SEMI", "ANTI") and (found := _sided(word, last, earlier)):
         return found
@@ -153,6 +153,11 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     return _quantified(word.upper(), last, earlier) or _found(
         word, "clause", "behind", "operator", *joining
     )
+
+
+def _sideways(word: str) -> str | None:
+    """The hint for a kind of join that no side stands before."""
+    return instead(word, "join") or instead(word, "asof")
 
 
 def _sided(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:

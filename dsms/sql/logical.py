@@ -137,6 +137,25 @@ class JoinNRR:
 
 
 @dataclass(frozen=True, slots=True)
+class AsofJoin:
+    """ASOF JOIN: each left row with the newest right row, by (timestamp, arrival), that has equal
+    keys and a timestamp not later than its own; that is settled when it comes.  `right` is
+    append-only.  `kind` inner or left; keys as for Join.
+
+    after  where the timestamps stand in left and in right, if the right row must be earlier (>);
+           None: it may be of the same instant (>=)
+    span   µs after which a right row is no longer found; None: it always is"""
+
+    left: Node
+    right: Node
+    kind: Literal["inner", "left"]
+    keys: tuple[tuple[Expr, Expr], ...]
+    after: tuple[int, int] | None
+    span: int | None
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class SemiJoin:
     """EXISTS / IN (anti=False), NOT EXISTS / NOT IN (anti=True: the thesis's negation).  Output is
     the left schema.  `keys`, `residual` as for Join.  `null_aware` is NOT IN's rule: a NULL on
@@ -261,7 +280,7 @@ class Output:
 
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
-    | SemiJoin | Union | SetOp
+    | AsofJoin | SemiJoin | Union | SetOp
     | Distinct | GroupBy | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
@@ -271,7 +290,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case StreamScan() | TableScan() | Values():
             return ()
-        case Join() | SemiJoin() | SetOp():
+        case Join() | AsofJoin() | SemiJoin() | SetOp():
             return (node.left, node.right)
         case Union() | MultiJoin():
             return node.inputs
@@ -286,7 +305,7 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
     match node:
         case StreamScan() | TableScan() | Values():
             return node
-        case Join() | SemiJoin() | SetOp():
+        case Join() | AsofJoin() | SemiJoin() | SetOp():
             return replace(node, left=new[0], right=new[1])
         case Union() | MultiJoin():
             return replace(node, inputs=new)

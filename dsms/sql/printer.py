@@ -223,6 +223,7 @@ def _join(join: ast.Join) -> str:
     kind += "" if join.kind is ast.JoinKind.INNER else f"{join.kind} "
     condition = f" ON {_expressions.text(join.on)}" if join.on is not None else ""
     condition += f" USING ({names(join.using)})" if join.using else ""
+    condition += f" WITHIN {duration_text(join.within)}" if join.within is not None else ""
     return f"{_from_item(join.left)} {kind}JOIN {right}{condition}"
 
 

@@ -18,6 +18,7 @@ from dsms.sql.expr import Col, Expr, columns, conjuncts, walk
 from dsms.sql.logical import (
     Answer,
     Append,
+    AsofJoin,
     Distinct,
     GroupBy,
     Join,
@@ -40,7 +41,7 @@ from dsms.sql.logical import (
 )
 from dsms.sql.render_block import Block, Stage, all_of, with_output
 from dsms.sql.types import Schema
-from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
+from dsms.sql.unbind import duration, unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, Latest, WindowSpec
 
 
@@ -126,6 +127,8 @@ class _Renderer:
                 return self._join(node)
             case MultiJoin():
                 return self._join(as_joins(node))
+            case AsofJoin():
+                return self._asof_join(node)
             case SemiJoin():
                 return self._semi_join(node)
             case GroupBy():
@@ -226,6 +229,22 @@ class _Renderer:
         where = [*left.where, *right.where]
         stage = Stage.WHERE if where else Stage.FROM
         return Block(joined, items, left.leaves + right.leaves, stage, where)
+
+    def _asof_join(self, node: AsofJoin) -> Block:
+        left, right = self._side(node.left, first=True), self._side(node.right, first=False)
+        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        if node.after is not None:
+            mine, theirs = node.after
+            on.append(ast.Comparison(">", left.items[mine], right.items[theirs]))
+        kind = ast.JoinKind.ASOF if node.kind == "inner" else ast.JoinKind.ASOF_LEFT
+        within = None if node.span is None else duration(node.span - 1)
+        assert left.from_ is not None and right.from_ is not None
+        joined = ast.Join(
+            kind, left.from_, right.from_, all_of(on or [ast.BoolLit(True)]), within=within
+        )
+        stage = Stage.WHERE if left.where else Stage.FROM
+        items = [*left.items, *right.items]
+        return Block(joined, items, left.leaves + right.leaves, stage, left.where)
 
     def _side(self, node: Node, first: bool) -> Block:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all

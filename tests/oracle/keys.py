@@ -49,7 +49,7 @@ def by_value(node: lp.Node) -> bool:
             return True
         case lp.Append():
             return False
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return by_value(node.left)
         case _:
             return any(by_value(child) for child in lp.children(node))
@@ -65,6 +65,8 @@ def blank(node: lp.Node) -> Key:
             return merged(blank(node.left), blank(node.right))
         case lp.MultiJoin():
             return blank(lp.as_joins(node))
+        case lp.AsofJoin():
+            return merged(blank(node.left), blank(node.right))
         case lp.JoinNRR():
             return merged(blank(node.child), blank(node.table))
         case lp.Union():
@@ -104,7 +106,7 @@ def _becomes_another(node: lp.Node) -> bool:
             | lp.Values()
         ):
             return False
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.AsofJoin():
             return _becomes_another(node.left)
         case _:
             return any(_becomes_another(child) for child in lp.children(node))

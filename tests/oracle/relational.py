@@ -91,6 +91,8 @@ class Evaluator:
                 return self._append(node, step)
             case lp.JoinNRR():
                 return self._join_nrr(node, step)
+            case lp.AsofJoin():
+                return self._asof_join(node, step)
             case lp.Union():
                 return [
                     replace(f, ident=("branch", i, f.ident), key=branch(node, i, f.key))
@@ -205,6 +207,26 @@ class Evaluator:
             out += [replace(_pair(row, t), ts=row.ts) for t in partners]
         return out
 
+    def _asof_join(self, node: lp.AsofJoin, step: int) -> list[Fact]:
+        """Each left row with the last of the right rows, by (timestamp, arrival), that have equal
+        keys and were there at its own timestamp: with `after` earlier, with `span` less old."""
+        out = []
+        right = self.at(node.right, step)
+        for row in self.at(node.left, step):
+            match = _matcher(node.keys, None, row.values)
+            known = [
+                r
+                for r in right
+                if match(r.values) is True
+                and (r.ts < row.ts if node.after is not None else r.ts <= row.ts)
+                and (node.span is None or row.ts - r.ts < node.span)
+            ]
+            partners = [max(known, key=lambda r: (r.ts, r.key))] if known else []
+            if node.kind == "left" and not partners:
+                partners = [_padding(node.right)]
+            out += [replace(_pair(row, r), ts=row.ts) for r in partners]
+        return out
+
 
 def _stamped(node: lp.Node) -> bool:
     """Has each row a timestamp of its own, with which it comes only once?  A non-retroactive table
@@ -220,6 +242,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.Project()
             | lp.Union()
             | lp.JoinNRR()
+            | lp.AsofJoin()
             | lp.Join()
             | lp.Answer()
         ):

@@ -18,6 +18,7 @@ from dsms.plan.rules.drop_projection import drop_projection
 from dsms.plan.rules.exists_ignores_distinct import exists_ignores_distinct
 from dsms.plan.rules.merge_projections import merge_projections
 from dsms.plan.rules.merge_selections import merge_selections
+from dsms.plan.rules.narrow_asof import narrow_asof
 from dsms.plan.rules.narrow_exists import narrow_exists
 from dsms.plan.rules.narrow_group import narrow_group
 from dsms.plan.rules.narrow_join import narrow_join
@@ -37,6 +38,7 @@ from dsms.plan.rules.residual_to_inputs import residual_to_inputs
 from dsms.plan.rules.residual_to_keys import residual_to_keys
 from dsms.plan.rules.select_below_window import select_below_window
 from dsms.plan.rules.select_through_append import select_through_append
+from dsms.plan.rules.select_through_asof import select_through_asof
 from dsms.plan.rules.select_through_distinct import select_through_distinct
 from dsms.plan.rules.select_through_group import select_through_group
 from dsms.plan.rules.select_through_join import select_through_join
@@ -57,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     Rule(select_through_project),
     Rule(select_through_join),
     Rule(select_through_nrr),
+    Rule(select_through_asof),
     Rule(select_through_semijoin),
     Rule(select_through_union),
     Rule(select_through_group),
@@ -81,6 +84,7 @@ RULES: tuple[Rule, ...] = (
     Rule(narrow_join, "last"),
     Rule(narrow_multi_join, "last"),
     Rule(narrow_nrr, "last"),
+    Rule(narrow_asof, "last"),
     Rule(narrow_select, "last"),
     Rule(narrow_window, "last"),
     Rule(narrow_semijoin, "last"),

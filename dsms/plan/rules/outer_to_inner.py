@@ -28,6 +28,11 @@ def outer_to_inner(node: lp.Node, ctx: Context) -> lp.Node:
             if rejects_null(predicate, set(range(width, len(nrr.schema)))):
                 return replace(node, child=replace(nrr, kind="inner"))
             return node
+        case lp.Select(lp.AsofJoin(kind="left") as asof, predicate):
+            width = len(asof.left.schema)
+            if rejects_null(predicate, set(range(width, len(asof.schema)))):
+                return replace(node, child=replace(asof, kind="inner"))
+            return node
         case _:
             return node
 

@@ -56,7 +56,7 @@ def facts(node: lp.Node) -> list[Expr]:
             found = facts(node.child) + (
                 _comparisons(node.residual) if node.kind == "inner" else []
             )
-        case lp.SemiJoin() | lp.SetOp():
+        case lp.SemiJoin() | lp.SetOp() | lp.AsofJoin():
             found = facts(node.left)
         case lp.Project():
             found = _passed_on(node.exprs, node.child)

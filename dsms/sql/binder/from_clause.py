@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.sql import ast
-from dsms.sql.binder import ageing, archives, windows
+from dsms.sql.binder import ageing, archives, asof, windows
 from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
-from dsms.sql.binder.groups import Group, Leaf, Outer, Semi, is_table
+from dsms.sql.binder.groups import Asof, Group, Leaf, Outer, Semi, is_table
 from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.samples import sampled
@@ -287,7 +287,25 @@ class _FromBinder:
             BlockInput(at, internal, not append_only(node), strict(node), reads_stream(node))
         )
 
+    def _asof(self, join: ast.Join) -> tuple[Group, Scope]:
+        assert join.on is not None
+        left, left_names = self.item(join.left)
+        item, span = asof.without_window(join, self.window)
+        outer, self.window = self.window, None
+        right, right_names = self.item(item)
+        self.window = outer
+        asof.check_tables(join, left, right)
+        scope = _together(left_names, right_names, join.right)
+        on = self._on(join.on, scope)
+        return Group([Asof(asof.KINDS[join.kind], left, right, on, span, join)]), scope
+
+    def _on(self, condition: ast.Expr, scope: Scope) -> list[Expr]:
+        env = Env(self.ctx, replace(scope, parent=None, beyond=self.beyond), "ON")
+        return conjuncts(bind_condition(env, condition))
+
     def _join(self, join: ast.Join) -> tuple[Group, Scope]:
+        if join.kind in asof.KINDS:
+            return self._asof(join)
         left, left_names = self.item(join.left)
         right, right_names = self.item(join.right)
         scope = _together(left_names, right_names, join.right)
@@ -297,12 +315,7 @@ class _FromBinder:
         if join.using:
             scope, on = using(join, left_names, right_names)
         elif join.on is not None:
-            env = Env(
-                self.ctx,
-                replace(scope, parent=None, beyond=self.beyond),
-                "ON",
-            )
-            on = conjuncts(bind_condition(env, join.on))
+            on = self._on(join.on, scope)
         if join.kind in (ast.JoinKind.INNER, ast.JoinKind.CROSS):
             return Group(left.items + right.items, left.conjuncts + right.conjuncts + on), scope
         if join.kind in (ast.JoinKind.SEMI, ast.JoinKind.ANTI):

@@ -1,7 +1,8 @@
 """What FROM joins: its items, and groups of items that are inner-joined.
 
-A `Group` has the items between the commas and inner joins of FROM; an outer join or a semi join is
-one item, with groups of its own.  Columns have "virtual" positions, in the order of FROM.
+A `Group` has the items between the commas and inner joins of FROM; an outer join, a semi join or an
+ASOF JOIN is one item, with groups of its own.  Columns have "virtual" positions, in the order of
+FROM.
 """
 
 from __future__ import annotations
@@ -61,7 +62,24 @@ class Semi:
         return self.left.virtual
 
 
-Item = Leaf | Outer | Semi
+@dataclass(slots=True)
+class Asof:
+    """An ASOF JOIN: `on` are the conjuncts of its ON.  `span`: µs after which a row of `right` is
+    no longer found; None: it always is."""
+
+    kind: str
+    left: Group
+    right: Group
+    on: list[Expr]
+    span: int | None
+    at: ast.Node
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return self.left.virtual + self.right.virtual
+
+
+Item = Leaf | Outer | Semi | Asof
 
 
 @dataclass(slots=True)
@@ -88,7 +106,7 @@ def leaves(group: Group) -> list[Leaf]:
         match item:
             case Leaf():
                 out.append(item)
-            case Outer(left=left, right=right):
+            case Outer(left=left, right=right) | Asof(left=left, right=right):
                 out += leaves(left) + leaves(right)
             case Semi(left=left):
                 out += leaves(left)

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dsms.sql.binder.asof import asof_join
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.groups import (
+    Asof,
     Group,
     Item,
     Leaf,
@@ -53,7 +55,7 @@ def settle_tables(ctx: Context, group: Group) -> None:
 def _semis(group: Group) -> Iterator[Semi]:
     """All but those in the right side of another."""
     for item in group.items:
-        if isinstance(item, Outer):
+        if isinstance(item, Outer | Asof):
             yield from _semis(item.right)
         if isinstance(item, Semi):
             yield item
@@ -112,9 +114,11 @@ def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[E
     return sunk, rest
 
 
-def _preserved(item: Outer | Semi) -> set[int]:
+def _preserved(item: Outer | Semi | Asof) -> set[int]:
     if isinstance(item, Semi):
         return set(item.virtual)
+    if isinstance(item, Asof):
+        return set(item.left.virtual)
     sides = {"left": item.left, "right": item.right}
     return set(sides[item.kind].virtual) if item.kind in sides else set()
 
@@ -151,6 +155,8 @@ def _build_item(item: Item, sunk: list[Expr]) -> Built:
             return _build_outer(item, sunk)
         case Semi():
             return _build_semi(item, sunk)
+        case Asof():
+            return _build_asof(item, sunk)
 
 
 def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:
@@ -215,6 +221,16 @@ def _build_semi(semi: Semi, sunk: list[Expr]) -> Built:
     place = {v: i for i, v in enumerate(left.layout + right.layout)}
     on = [_moved(c, place) for c in both]
     return Built(semi_join(left.node, right.node, semi.anti, on), left.layout)
+
+
+def _build_asof(asof: Asof, sunk: list[Expr]) -> Built:
+    """`sunk` are conjuncts of the enclosing group over columns of the left side: what its rows find
+    does not depend on others."""
+    left, right = select_over(*build(asof.left, sunk)), select_over(*build(asof.right, []))
+    layout = left.layout + right.layout
+    place = {v: i for i, v in enumerate(layout)}
+    on = [_moved(c, place) for c in asof.on]
+    return Built(asof_join(asof, left.node, right.node, on), layout)
 
 
 def select_over(built: Built, conditions: list[Expr]) -> Built:

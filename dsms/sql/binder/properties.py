@@ -8,6 +8,7 @@ from typing import assert_never
 
 from dsms.sql.logical import (
     Append,
+    AsofJoin,
     Distinct,
     GroupBy,
     Join,
@@ -62,6 +63,8 @@ def strict(node: Node) -> bool:
             return _strict_window(spec, node.child)
         case Append():
             return False
+        case AsofJoin():
+            return strict(node.left)
         case Join(kind=kind):
             return kind != "inner" or strict(node.left) or strict(node.right)
         case _:
@@ -103,7 +106,7 @@ def why_not_append_only(node: Node) -> str:
             return "rows of a table are updated and deleted"
         case Window(spec=Latest()):
             return "rows of a stream with KEY are replaced and deleted"
-        case Join() | JoinNRR() | SemiJoin() | Window():
+        case Join() | JoinNRR() | AsofJoin() | SemiJoin() | Window():
             guilty: list[Node] = [
                 c for c in children(node) if not append_only(c) and not isinstance(c, Window)
             ]

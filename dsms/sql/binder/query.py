@@ -8,7 +8,7 @@ from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import boundaries, letting_go, lookups, stamps, wstream
+from dsms.sql.binder import asof, boundaries, letting_go, lookups, stamps, wstream
 from dsms.sql.binder.boundaries import at_boundaries
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.now import called
@@ -86,6 +86,7 @@ def _bound(
     node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
     if persistent:
+        asof.check_slides(ctx.windows, node)
         letting_go.check(options, said, node, continuous)
     if continuous:
         _check_exact(options)

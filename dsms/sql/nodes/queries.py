@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from dsms.sql.nodes.base import Ident, Node
+from dsms.sql.nodes.base import Duration, Ident, Node
 from dsms.sql.nodes.expressions import ColumnRef, Expr
 from dsms.sql.nodes.windows import Slide, Window
 
@@ -88,12 +88,15 @@ class JoinKind(StrEnum):
     CROSS = "CROSS"
     SEMI = "SEMI"
     ANTI = "ANTI"
+    ASOF = "ASOF"
+    ASOF_LEFT = "ASOF LEFT"
 
 
 @dataclass(frozen=True, slots=True)
 class Join(FromItem):
     """`on` or `using` is given, except for CROSS, which has neither, and NATURAL, which uses the
-    columns that both sides have."""
+    columns that both sides have.  `within`: how old the row may be that ASOF finds; None: of any
+    age."""
 
     kind: JoinKind
     left: FromItem
@@ -101,6 +104,7 @@ class Join(FromItem):
     on: Expr | None = None
     using: tuple[Ident, ...] = ()
     natural: bool = False
+    within: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,6 +304,25 @@ class Queries(Windows):
     def cross_join(self, pos: Pos, left: Any, right: Any) -> ast.Join:
         return ast.Join(ast.JoinKind.CROSS, left, right, pos=pos)
 
+    @rule
+    def asof_join(
+        self,
+        pos: Pos,
+        left: Any,
+        padded: bool | None,
+        right: Any,
+        on: ast.Expr,
+        within: ast.Duration | None,
+    ) -> ast.Join:
+        kind = ast.JoinKind.ASOF_LEFT if padded else ast.JoinKind.ASOF
+        return ast.Join(kind, left, right, on, within=within, pos=pos)
+
+    def left_outer(self, parts: Parts) -> bool:
+        return True
+
+    def asof_within(self, parts: Parts) -> ast.Duration:
+        return parts[-1]
+
     # whole queries
     @rule
     def union(self, pos: Pos, left: Any, keep_duplicates: bool | None, right: Any) -> ast.SetOp:
