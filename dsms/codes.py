@@ -223,6 +223,7 @@ CODES: dict[str, str] = {
     "DS554": "a file of rows is damaged",
     "DS555": "records of a log are missing",
     "DS556": "a state key that can't be used",
+    "DS557": "what is not run on Spark",
     # what waits to be archived
     "DS570": "too much waits to be archived",
     "DS571": "rows would be stamped before what is archived",

@@ -51,6 +51,8 @@ QUERIES = [
     f"SELECT s.a FROM {S} LEFT JOIN {U} ON s.a < u.a",
     f"SELECT s.a, n.y FROM {S}, n WHERE s.a = n.k",
     "SELECT s.a, n.y FROM s [ROWS 5], n WHERE s.a = n.k",
+    f"SELECT s.a, u.b FROM {S} ASOF JOIN u ON s.a = u.a",
+    "SELECT s.a, u.b FROM s [ROWS 5] ASOF JOIN u ON s.a = u.a WITHIN 5 s",
     f"SELECT s.a, r.y FROM {S}, r WHERE s.a = r.k",
     f"SELECT a FROM {S} WHERE EXISTS (SELECT * FROM {U} WHERE u.a = s.a)",
     f"SELECT a FROM {S} WHERE NOT EXISTS (SELECT * FROM {U} WHERE u.a = s.a AND u.b < s.b)",

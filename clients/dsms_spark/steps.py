@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
-from dsms.errors import InternalError
+from dsms.errors import InternalError, UsageError
+from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.parts import AgedRows, gathered, of_batch
 from dsms.oneshot.pushdown import Needed
 from dsms.oneshot.render import NO_ID, branch_ids
@@ -91,6 +92,10 @@ class Runner:
                 held.frames[target] = self._distinct(step)
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
+            case AsofStep():
+                message = "ASOF JOIN over an archive is not run on Spark"
+                hint = "leave the engine out: it reads the archive itself, in the process"
+                raise UsageError("DS557", message, hint=hint)
             case _:
                 raise InternalError(
                     "DS901", f"{type(step).__name__} can't be run on Spark; please report this"

@@ -70,8 +70,9 @@ class Finds(Protocol):
 @dataclass(slots=True)
 class Probe:
     """How a batch is joined with the relation: `relation` is a versioned table (`dsms.tables`),
-    indexed by `columns`, whose row's version is the last id; `keys` compute the probing values; `conditions` filter pairs; `kind` is
-    inner or left; `age` finds the timestamps of rows that enter later (None: they enter then)."""
+    indexed by `columns`, whose row's version is the last id; `keys` compute the probing values;
+    `conditions` filter pairs; `kind` is inner or left; `age` finds the timestamps of rows that
+    enter later (None: they enter then)."""
 
     relation: Any
     columns: tuple[int, ...]

@@ -180,9 +180,9 @@ def lazily(phys: Phys, output: lp.Output) -> bool:
     """Whether operators may look at the ends of periods only.
 
     Not with restore; not where a row's own instant matters: under a non-retroactive join or
-    an ASOF JOIN, an Append, or an aggregate that goes by (ts, arrival) over a join.  Not where rows of several
-    streams wait in one queue: those that come in one period leave in several, so it would have to
-    keep the instants at which they came."""
+    an ASOF JOIN, an Append, or an aggregate that goes by (ts, arrival) over a join.  Not where rows
+    of several streams wait in one queue: those that come in one period leave in several, so it
+    would have to keep the instants at which they came."""
     return not output.restore and _lazy(phys)
 
 

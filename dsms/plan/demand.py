@@ -27,8 +27,9 @@ def demand(node: lp.Node, child: int, above: Demand = Demand.PLACE) -> Demand:
     rows.
 
     A ⋈NRR reads its table at the row's birth, ASOF JOIN its other side, and Append takes a birth
-    for a new result.  Groups, DISTINCT and set operations place their results by the oldest row, if an operator above asks for
-    their place.  On the right of a semi-join or a set operation only values count.
+    for a new result.  Groups, DISTINCT and set operations place their results by the oldest row, if
+    an operator above asks for their place.  On the right of a semi-join or a set operation only
+    values count.
     """
     match node:
         case lp.JoinNRR() | lp.Append():

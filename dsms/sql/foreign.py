@@ -14,9 +14,9 @@ elsewhere:
     [explain]    between EXPLAIN and SELECT       [side]      before SEMI or ANTI
     [ours]       before JOIN, known here, too     [asof]      before JOIN and LEFT JOIN alone
 
-A word of [join], [clause], [ours] or [asof] that this grammar would take for an alias, as in `s LATEST JOIN
-r`, is refused there (DS110): the query would run and mean something else.  In quotes, or behind AS,
-it is an alias like any other.
+A word of [join], [clause], [ours] or [asof] that this grammar would take for an alias, as in
+`s LATEST JOIN r`, is refused there (DS110): the query would run and mean something else.  In
+quotes, or behind AS, it is an alias like any other.
 """
 
 from __future__ import annotations
