@@ -94,7 +94,9 @@ class Runner:
                 held.frames[target] = self._set_op(step)
             case AsofStep():
                 message = "ASOF JOIN over an archive is not run on Spark"
-                hint = "leave the engine out: it reads the archive itself, in the process"
+                hint = (
+                    "write WITH (archive = duckdb) at the end: the engine reads the archive itself"
+                )
                 raise UsageError("DS557", message, hint=hint)
             case _:
                 raise InternalError(

@@ -1,4 +1,5 @@
-"""Refusals of a query that parses: DS2xx names and types, DS3xx rules of the language.
+"""Refusals of a query that parses: DS2xx names and types, DS3xx rules of the language, and those
+of ASOF JOIN.
 
 `tests/rules` holds a snippet that produces each of them.
 """
@@ -12,7 +13,8 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.suggest import hint as nearest_hint
 
-CODES = {code: meaning for code, meaning in ALL.items() if code[2] in "23"}
+_ASOF = ("DS428", "DS429")
+CODES = {code: meaning for code, meaning in ALL.items() if code[2] in "23" or code in _ASOF}
 
 
 def error(

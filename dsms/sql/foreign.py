@@ -104,7 +104,9 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     if found := _join_before(before):
         return found
     last, earlier = (before[-1].upper(), before[-2].upper()) if len(before) > 1 else ("", "")
-    if last in ("INNER", "LEFT", "RIGHT", "FULL", "OUTER") and (hint := _sideways(word)):
+    if last in ("INNER", "LEFT", "RIGHT", "FULL") and (hint := instead(word, "join")):
+        return 0, f"{last} {word} JOIN", hint
+    if last in (*_JOINS, "OUTER") and (hint := instead(word, "asof")):
         return 0, f"{last} {word} JOIN", hint
     if word.upper() in ("SEMI", "ANTI") and (found := _sided(word, last, earlier)):
         return found
@@ -153,11 +155,6 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
     return _quantified(word.upper(), last, earlier) or _found(
         word, "clause", "behind", "operator", *joining
     )
-
-
-def _sideways(word: str) -> str | None:
-    """The hint for a kind of join that no side stands before."""
-    return instead(word, "join") or instead(word, "asof")
 
 
 def _sided(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:

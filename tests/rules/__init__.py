@@ -3,7 +3,17 @@ a part of the hint."""
 
 from __future__ import annotations
 
-from tests.rules import aggregates, archives, definitions, functions, names, queries, types, windows
+from tests.rules import (
+    aggregates,
+    archives,
+    asof,
+    definitions,
+    functions,
+    names,
+    queries,
+    types,
+    windows,
+)
 
 RULES = [
     *names.RULES,
@@ -12,6 +22,7 @@ RULES = [
     *aggregates.RULES,
     *windows.RULES,
     *queries.RULES,
+    *asof.RULES,
     *archives.RULES,
     *functions.RULES,
 ]

@@ -98,24 +98,26 @@ def asof_join(item: Asof, left: Node, right: Node, on: Sequence[Expr]) -> AsofJo
     """The node; `on`: conjuncts over left ++ right.  Raises DS428 for inputs whose rows have no
     timestamps of their own, or leave, DS429 for what ON says beyond keys and timestamps."""
     _check_inputs(item, left, right)
-    width, later = len(left.schema), False
-    after: tuple[int, int] | None = None
+    width, times = len(left.schema), list[tuple[int, int] | None]()
     equal: list[Expr] = []
-    for conjunct in (c for c in on if c != Lit(True, BOOL)):
+    for k, conjunct in enumerate(on):
         found = _comparison(conjunct, width)
+        if conjunct == Lit(True, BOOL):
+            continue
         if found is None:
             equal.append(conjunct)
+            if split([conjunct], width)[1] is not None:
+                hint = (
+                    "conditions on one side go into a subquery in FROM, or into WHERE, which looks "
+                    "at what was found"
+                )
+                raise _refused(item, k, "this is neither", hint)
             continue
-        if later:
-            raise _refused(item, "it compares timestamps twice", "once is enough")
-        later, after = True, _times(item, found, left, right)
-    keys, rest = split(equal, width)
-    if rest is not None:
-        hint = (
-            "conditions on one side go into a subquery in FROM, or into WHERE, which looks at "
-            "what was found"
-        )
-        raise _refused(item, "beside equalities it has another condition", hint)
+        times.append(_times(item, k, found, left, right))
+        if len(times) > 1:
+            raise _refused(item, k, "that is said twice", "once is enough")
+    keys, _ = split(equal, width)
+    after = times[0] if times else None
     schema = left.schema + padded(right.schema, item.kind == "left")
     return AsofJoin(left, right, item.kind, keys, after, item.span, schema)  # type: ignore[arg-type]
 
@@ -186,7 +188,7 @@ def _comparison(condition: Expr, width: int) -> tuple[str, Expr, Expr] | None:
 
 
 def _times(
-    item: Asof, found: tuple[str, Expr, Expr], left: Node, right: Node
+    item: Asof, k: int, found: tuple[str, Expr, Expr], left: Node, right: Node
 ) -> tuple[int, int] | None:
     """Where the timestamps stand in both sides that are compared by >; None: by >=."""
     fn, a, b = found
@@ -196,13 +198,13 @@ def _times(
     if mine is None or theirs is None:
         what = "what it compares is not the timestamps of both sides"
         hint = f"write {_FORM}; other columns are compared in WHERE, or left out"
-        raise _refused(item, what, hint)
+        raise _refused(item, k, what, hint)
     if mine != theirs:
         what = f"the timestamps are counted in {mine} and in {theirs}"
-        raise _refused(item, what, "leave the comparison out: timestamps are meant without it")
+        raise _refused(item, k, what, "leave the comparison out: timestamps are meant without it")
     if fn not in ("ge", "gt"):
         what = "it asks for a row that is yet to come"
-        raise _refused(item, what, "turn the sides: the one whose rows come later looks back")
+        raise _refused(item, k, what, "turn the sides: the one whose rows come later looks back")
     assert isinstance(a, Col) and isinstance(b, Col)
     return (a.index, b.index - width) if fn == "gt" else None
 
@@ -229,7 +231,11 @@ def time_unit(node: Node, column: int) -> str | None:
             return None
 
 
-def _refused(item: Asof, what: str, hint: str) -> QueryError:
-    assert isinstance(item.at, ast.Join)
+def _refused(item: Asof, k: int, what: str, hint: str) -> QueryError:
+    """`k`: the conjunct of ON that is at fault."""
+    assert isinstance(item.at, ast.Join) and item.at.on is not None
+    on = item.at.on
+    parts = on.operands if isinstance(on, ast.And) else (on,)
+    at = parts[k] if len(parts) == len(item.on) else on
     message = f"the ON of ASOF JOIN says keys that are equal, and the order in time: {what}"
-    return error("DS429", message, item.at.on or item.at, hint)
+    return error("DS429", message, at, hint)
