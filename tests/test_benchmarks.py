@@ -151,6 +151,11 @@ def test_readers_that_share_parts_get_the_same_results(tmp_path: Path) -> None:
     assert "## Equal parts of many queries" in (tmp_path / "report.md").read_text()
 
 
+def test_as_of_joins_find_what_numpy_finds(tmp_path: Path) -> None:
+    assert command.main(["asof", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## As-of joins" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

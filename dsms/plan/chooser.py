@@ -46,8 +46,7 @@ from dsms.sql.window import (
     counts,
 )
 
-MIN_PARTITIONS, MAX_PARTITIONS = 10, 4096
-ROWS_PER_PARTITION = 16
+MIN_PARTITIONS, MAX_PARTITIONS, ROWS_PER_PARTITION = 10, 4096, 16
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 OF_RESULT = frozenset({"output", "output + youngest", "window", "rows of each partition"})
@@ -92,8 +91,8 @@ class Chooser:
         states = self._states(node, variant, plans, sizes, label, size)
         order: JoinOrder | Adaptive | None = None
         if isinstance(node, lp.MultiJoin):
-            adaptive = variant == "adaptive"
-            order = adapting(node, sizes, self.options) if adaptive else order_of(node, sizes)
+            adapts = variant == "adaptive"
+            order = adapting(node, sizes, self.options) if adapts else order_of(node, sizes)
         own = self._own(node, variant, sizes, states, size, order)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)
@@ -125,12 +124,8 @@ class Chooser:
                 return variants.join(node, self.options.over), ()
             case lp.MultiJoin():
                 return variants.multi_join(node, self.options.joins, self.options.over), ()
-            case lp.JoinNRR():
-                return variants.nrr(plans[0]), (
-                    (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
-                )
-            case lp.AsofJoin():
-                return variants.asof(plans[0]), (
+            case lp.JoinNRR() | lp.AsofJoin():
+                return variants.finding(node, plans[0]), (
                     (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
                 )
             case lp.SemiJoin():
@@ -345,10 +340,8 @@ def announced(phys: Phys) -> bool:
             return counts(spec)
         case lp.Append():
             return False
-        case lp.SemiJoin() | lp.SetOp():
+        case lp.SemiJoin() | lp.SetOp() | lp.AsofJoin():
             return phys.children[0].pattern is Pattern.MON or announced(phys.children[0])
-        case lp.AsofJoin():
-            return announced(phys.children[0])
         case _:
             return all(c.pattern is Pattern.MON or announced(c) for c in phys.children)
 

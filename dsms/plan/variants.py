@@ -78,14 +78,10 @@ def semijoin(node: lp.SemiJoin) -> str:
     return "counting" if by_key else "matching"
 
 
-def nrr(child: Phys) -> str:
-    """probe-stored: what was found is kept, to be taken back by deletions."""
-    return "probe-stored" if child.strict else "probe"
-
-
-def asof(left: Phys) -> str:
-    """merge-stored: what was found is kept, to be taken back by deletions."""
-    return "merge-stored" if left.strict else "merge"
+def finding(node: lp.JoinNRR | lp.AsofJoin, child: Phys) -> str:
+    """-stored: what was found is kept, to be taken back by deletions."""
+    plain = "probe" if isinstance(node, lp.JoinNRR) else "merge"
+    return f"{plain}-stored" if child.strict else plain
 
 
 def append(node: lp.Append, child: Phys, strategy: Strategy, restore: bool) -> str:

@@ -37,6 +37,7 @@ NAMES = (
     "synopses",
     "windows",
     "collective",
+    "asof",
     "multijoin",
     "amri",
     "archive",

@@ -306,13 +306,7 @@ class Queries(Windows):
 
     @rule
     def asof_join(
-        self,
-        pos: Pos,
-        left: Any,
-        padded: bool | None,
-        right: Any,
-        on: ast.Expr,
-        within: ast.Duration | None,
+        self, pos: Pos, left: Any, padded: bool | None, right: Any, on: Any, within: Any
     ) -> ast.Join:
         kind = ast.JoinKind.ASOF_LEFT if padded else ast.JoinKind.ASOF
         return ast.Join(kind, left, right, on, within=within, pos=pos)
