@@ -51,6 +51,8 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "⋈NRR of a stream": (p.join_nrr(S, N, "a"), "MON"),
     "⋈NRR of a time window": (p.join_nrr(win(), N, "a"), "WKS"),
     "left ⋈NRR of a time window": (p.join_nrr(win(), N, "a", kind="left"), "WKS"),
+    "ASOF JOIN of a time window": (p.asof(win(), T, "a"), "WKS"),
+    "left ASOF JOIN of a count window": (p.asof(rows(), T, "a", kind="left"), "STR"),
     "⋈NRR of a count window": (p.join_nrr(rows(), N, "a"), "STR"),
     # rule 2
     "union of streams": (p.union(S, T), "MON"),

@@ -118,6 +118,11 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "nrr": ("select_through_nrr", where(p.join_nrr(WS, N, "a"), is_(WS, 1, 1),
                                         is_(p.join_nrr(WS, N, "a"), 4, 2)),
             f"JoinNRR n ON s.a = n.a AND n.y = 2 (Select s.b = 1 ({SW}))"),
+    "asof": ("select_through_asof", where(p.asof(WS, T, "a"), is_(WS, 1, 1),
+                                          is_(p.asof(WS, T, "a"), 4, 2)),
+             f"Select t.b = 2 (AsofJoin s.a = t.a (Select s.b = 1 ({SW}), Stream t))"),
+    "padded asof": ("outer_to_inner", where(p.asof(WS, T, "a", kind="left"), is_(JOIN, 4, 2)),
+                    f"Select t.b = 2 (AsofJoin s.a = t.a ({SW}, Stream t))"),
     "negation": ("select_through_semijoin", where(NEGATION, is_(WS, 1, 1)),
                  f"Negation s.a = t.a (Select s.b = 1 ({SW}), {TW})"),
     "union": ("select_through_union", where(UNION, is_(UNION, 0, 1)),
@@ -200,6 +205,9 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                             f"Project t.a ({TW}), Project u.a ({UW})))"),
     "narrow select": ("narrow_select", p.project(where(WS, is_(WS, 1, 1)), "a"),
                       f"Project s.a (Select s.b = 1 (Project s.a, s.b ({SW})))"),
+    "narrow asof": ("narrow_asof", p.project(p.asof(WS, T, "a", after=(2, 2)), "b"),
+                    f"Project s.b (AsofJoin s.a = t.a earlier ({SW}, "
+                    "Project t.a, t.c (Stream t)))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
                    f"Project n.y (JoinNRR n ON s.a = n.a (Project s.a ({SW})))"),
 }  # a table  # fmt: skip
@@ -215,6 +223,10 @@ KEPT: dict[str, tuple[str, lp.Node]] = {
     "a count window": ("select_below_window", where(COUNTED, is_(S, 0, 1))),
     "a partitioned window, even on its column": (
         "select_below_window", where(p.window(S, "partitioned", 2, by=(0,)), is_(S, 0, 1))),
+    "the right side of ASOF JOIN": ("select_through_asof",
+                                    where(p.asof(WS, T, "a"), is_(JOIN, 4, 1))),
+    "what may be padded by ASOF LEFT JOIN": (
+        "outer_to_inner", where(p.asof(WS, T, "a", kind="left"), is_(JOIN, 1, 1))),
     "the padded side of a left join": ("select_through_join", where(LEFT, is_(LEFT, 4, 1))),
     "either side of a full join": ("select_through_join",
                                    where(FULL, is_(FULL, 1, 1), is_(FULL, 4, 1))),

@@ -91,8 +91,8 @@ class Chooser:
         states = self._states(node, variant, plans, sizes, label, size)
         order: JoinOrder | Adaptive | None = None
         if isinstance(node, lp.MultiJoin):
-            adapts = variant == "adaptive"
-            order = adapting(node, sizes, self.options) if adapts else order_of(node, sizes)
+            adaptive = variant == "adaptive"
+            order = adapting(node, sizes, self.options) if adaptive else order_of(node, sizes)
         own = self._own(node, variant, sizes, states, size, order)
         total = own + sum(p.cost.total for p in plans)
         flow = size.rate + size.announced(self.options.strategy)

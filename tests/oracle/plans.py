@@ -71,6 +71,13 @@ def join_nrr(child: lp.Node, right: lp.TableScan, *on: str, kind: Any = "inner")
     return lp.JoinNRR(child, right, kind, keys, None, child.schema + right.schema)
 
 
+def asof(
+    left: lp.Node, right: lp.Node, *on: str, kind: Any = "inner", after: Any = None
+) -> lp.AsofJoin:
+    keys = tuple((col(left, n), col(right, n)) for n in on)
+    return lp.AsofJoin(left, right, kind, keys, after, None, left.schema + right.schema)
+
+
 def semi(
     left: lp.Node, right: lp.Node, *on: str, anti: bool = False, null_aware: bool = False
 ) -> lp.SemiJoin:
