@@ -151,7 +151,7 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         and (hint := instead(last, "operator"))
     ):
         return 1, before[-1], hint
-    joining = ("join",) if in_from or last in _JOINS else ()
+    joining = ("join", "asof") if in_from or last in _JOINS else ()
     return _quantified(word.upper(), last, earlier) or _found(
         word, "clause", "behind", "operator", *joining
     )

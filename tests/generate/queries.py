@@ -52,6 +52,7 @@ class Queries:
         can be asked); or such that few rows live at a time.  `entered`: the first FROM item is to
         be an Istream."""
         self.d, self.world, self.windows, self.entered = d, world, windows, False
+        self.dating = False  # streams may have an ASOF JOIN behind them
         self.merging = False  # the next FROM item is to be a UNION ALL of streams
 
     # ------------------------------------------------------------ windows
@@ -189,6 +190,9 @@ class Queries:
         d, out = self.d, From()
         count = d.pick((1, 1, 2, 2, 3)) if depth > 0 or not mode.plain else d.pick((1, 1, 2))
         out.text, out.scope, out.ordered = self.item(mode, depth, True)
+        plain = mode.plain and not out.text.startswith("(") and "UNTIL" not in out.text
+        if self.dating and plain and d.chance(20):
+            self._asof(out)
         for _ in range(count - 1):
             text, scope, ordered = self.item(mode, depth - 1, False)
             self._join(out, mode, text, scope)
@@ -198,6 +202,15 @@ class Queries:
                 alias = d.name()
                 self._join(out, mode, f"{table.name} AS {alias}", _scope(table, alias), table.kind)
         return out
+
+    def _asof(self, out: From) -> None:
+        d, alias = self.d, self.d.name()
+        source = d.pick([s for s in self.world.of("stream") if not s.keyed])
+        scope = _scope(source, alias)
+        keys = f"{d.pick(columns(out.scope, INT))} = {d.pick(columns(scope, INT))}"
+        kind, within = d.pick(("ASOF", "ASOF LEFT")), d.pick(("", "", " WITHIN 3 s"))
+        out.text += f" {kind} JOIN {source.name} AS {alias} ON {keys}{within}"
+        out.scope = out.scope + scope
 
     def _join(self, out: From, mode: Mode, text: str, scope: Scope, kind: str = "stream") -> None:
         d = self.d

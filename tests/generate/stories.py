@@ -137,5 +137,6 @@ def stories(draw: Any, most_rows: int = 20, keyed: bool = False) -> Story:
     """A random query over a random world with random input."""
     d = Draws(draw)
     declared = with_keys(d, world(d)) if keyed else world(d)
-    sql = Queries(d, declared).query()
-    return story_of(declared, sql, given(d, declared, most_rows, undated=True))
+    queries = Queries(d, declared)
+    queries.dating = True
+    return story_of(declared, queries.query(), given(d, declared, most_rows, undated=True))
