@@ -136,6 +136,8 @@ CODES: dict[str, str] = {
     "DS366": "WITH (sample = scale) of a query whose sums nothing makes up for",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
+    "DS370": "ASOF JOIN of what has no timestamps, or of rows that leave",
+    "DS371": "an ON of ASOF JOIN that says more than keys and the order in time",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",
@@ -166,8 +168,6 @@ CODES: dict[str, str] = {
     "DS425": "a data directory whose state can't be written down anew",
     "DS426": "a folder of files that is not there",
     "DS427": "ALTER STREAM ... SET of what it can't set",
-    "DS428": "ASOF JOIN of what has no timestamps, or of rows that leave",
-    "DS429": "an ON of ASOF JOIN that says more than keys and the order in time",
     "DS430": "the query is paused",
     "DS431": "a query that can't be paused or resumed",
     "DS432": "an option of a query that can't be set while it runs",

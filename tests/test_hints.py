@@ -286,6 +286,12 @@ DS364
 DS366
   SELECT COUNT(*) FROM trades WITH (sample = scale)
   SELECT COUNT(*) FROM trades SAMPLE 10 PERCENT WITH (sample = scale)
+DS370
+  SELECT t.n FROM quotes t ASOF JOIN quotes [ROWS 5] q ON t.n = q.n
+  SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n WITHIN 5 s
+DS371
+  SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n AND t.n > q.n
+  SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n WHERE t.n > q.n
 """
 
 

@@ -1,5 +1,4 @@
-"""Refusals of a query that parses: DS2xx names and types, DS3xx rules of the language, and those
-of ASOF JOIN.
+"""Refusals of a query that parses: DS2xx names and types, DS3xx rules of the language.
 
 `tests/rules` holds a snippet that produces each of them.
 """
@@ -13,8 +12,7 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.suggest import hint as nearest_hint
 
-_ASOF = ("DS428", "DS429")
-CODES = {code: meaning for code, meaning in ALL.items() if code[2] in "23" or code in _ASOF}
+CODES = {code: meaning for code, meaning in ALL.items() if code[2] in "23"}
 
 
 def error(

@@ -48,7 +48,7 @@ _FORM = "ON a.key = b.key AND a.ts >= b.ts, where ts are the timestamps of both"
 def without_window(join: ast.Join, outer: ast.Window | None) -> tuple[ast.FromItem, int | None]:
     """The right side without its window, and how old a row of it may be, in µs, for which it is
     still found: what lies in [RANGE t] and in WITHIN; None: of any age.  `outer`: the query's
-    WINDOW.  Raises DS428 for other windows."""
+    WINDOW.  Raises DS370 for other windows."""
     spans = [] if join.within is None else [fixed(join.within, "WITHIN", zero=True) + 1]
     right = join.right
     if isinstance(right, ast.TableRef | ast.SubqueryRef):
@@ -72,31 +72,31 @@ def _span(window: ast.Window) -> list[int]:
         "leave the window out, or say how old a row may be that is found: WITHIN 5 s; SLIDE and "
         "INTERNAL stand in the window of the left side"
     )
-    raise error("DS428", message, window, hint)
+    raise error("DS370", message, window, hint)
 
 
 # ---------------------------------------------------------------- the node
 
 
 def check_tables(join: ast.Join, left: Group, right: Group) -> None:
-    """Raise DS428 where one side is a table."""
+    """Raise DS370 where one side is a table."""
     if is_table(right):
         message = "the right side of ASOF JOIN is a table"
         hint = (
             "leave ASOF out: a NON RETROACTIVE table is read as of the timestamp of each row of "
             "the stream"
         )
-        raise error("DS428", message, join.right, hint)
+        raise error("DS370", message, join.right, hint)
     for leaf in leaves(left):
         if leaf.table and len(leaves(left)) == 1:
             message = "the left side of ASOF JOIN is a table"
             hint = "the stream whose rows look for a match stands on the left"
-            raise error("DS428", message, join.left, hint)
+            raise error("DS370", message, join.left, hint)
 
 
 def asof_join(item: Asof, left: Node, right: Node, on: Sequence[Expr]) -> AsofJoin:
-    """The node; `on`: conjuncts over left ++ right.  Raises DS428 for inputs whose rows have no
-    timestamps of their own, or leave, DS429 for what ON says beyond keys and timestamps."""
+    """The node; `on`: conjuncts over left ++ right.  Raises DS370 for inputs whose rows have no
+    timestamps of their own, or leave, DS371 for what ON says beyond keys and timestamps."""
     _check_inputs(item, left, right)
     width, times = len(left.schema), list[tuple[int, int] | None]()
     equal: list[Expr] = []
@@ -123,12 +123,12 @@ def asof_join(item: Asof, left: Node, right: Node, on: Sequence[Expr]) -> AsofJo
 
 
 def check_slides(windows: Sequence[tuple[WindowSpec, ast.Node]], node: Node) -> None:
-    """Raise DS428 where rows are counted for instants, and timestamps are compared."""
+    """Raise DS370 where rows are counted for instants, and timestamps are compared."""
     counted = [at for spec, at in windows if spec.slide is not None and spec.slide.by_rows]
     if counted and any(isinstance(n, AsofJoin) for n in nodes_of(node)):
         message = "ASOF JOIN goes by timestamps, and a SLIDE in rows by their number"
         hint = "let SLIDE be a length of time, such as [RANGE 10 min SLIDE 1 min], or write EVERY"
-        raise error("DS428", message, counted[0], hint)
+        raise error("DS370", message, counted[0], hint)
 
 
 def _check_inputs(item: Asof, left: Node, right: Node) -> None:
@@ -142,7 +142,7 @@ def _check_inputs(item: Asof, left: Node, right: Node) -> None:
             "join a stream without a window, or what a subquery appends: (SELECT Istream(...) "
             "FROM ...)"
         )
-        raise error("DS428", message, item.at.right, hint)
+        raise error("DS370", message, item.at.right, hint)
     for side, node, at in (("left", left, item.at.left), ("right", right, item.at.right)):
         why = _untimely(node)
         if why is not None:
@@ -151,7 +151,7 @@ def _check_inputs(item: Asof, left: Node, right: Node) -> None:
                 "join streams, or what a subquery appends: (SELECT Istream(...) FROM ...), whose "
                 "rows come when they enter its answer"
             )
-            raise error("DS428", message, at, hint)
+            raise error("DS370", message, at, hint)
 
 
 def _untimely(node: Node) -> str | None:
@@ -238,4 +238,4 @@ def _refused(item: Asof, k: int, what: str, hint: str) -> QueryError:
     parts = on.operands if isinstance(on, ast.And) else (on,)
     at = parts[k] if len(parts) == len(item.on) else on
     message = f"the ON of ASOF JOIN says keys that are equal, and the order in time: {what}"
-    return error("DS429", message, at, hint)
+    return error("DS371", message, at, hint)
