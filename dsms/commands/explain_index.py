@@ -41,7 +41,10 @@ def index_lines(runtime: Runtime, bound: lp.Output, planner: Planner) -> Iterato
         except UsageError:  # not kept, which the SELECT itself will say
             continue
         read = needed[leaf]
-        column, touched, rows = pick.counted(there, read.since(at), read.upto(at))
+        counted = pick.counted(there, read.since(at), read.upto(at))
+        if counted is None:
+            continue
+        column, touched, rows = counted
         name = runtime.inputs[pick.stream].definition.schema[column].name
         some = f"{rows} {'row' if rows == 1 else 'rows'}"
         found = f"{touched} of {len(there)} sub-windows, {some}"

@@ -60,7 +60,10 @@ def by_counts(
             if counts is not None:
                 found[leaf] = counts
     made = tallied(plan, {leaf: frozenset((c.column,)) for leaf, c in found.items()})
-    return made.rest, {leaf: TallyRead(t, found[leaf]) for leaf, t in made.tallies.items()}
+    giver = runtime.indices.giver
+    return made.rest, {
+        leaf: TallyRead(t, found[leaf], giver(streams[leaf])) for leaf, t in made.tallies.items()
+    }
 
 
 def _counts(

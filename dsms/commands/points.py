@@ -179,6 +179,8 @@ def _rows(
     there = subwindows(runtime, read, at)
     with lent(runtime, cancel) as limit:
         found = pick.together(there, read.since(at), at)
+        if not pick.tries:  # given up: rows that do not meet the conditions are among those
+            return None
         errors = ErrorCounter.once(limit)
         rows = concat([point.ops(of_batch(b), errors) for b in found]) if found else None
     data = _answer(point, rows)

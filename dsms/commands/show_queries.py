@@ -262,6 +262,9 @@ def _indices(runtime: Runtime) -> Iterator[tuple[Any, ...]]:
                     held.updates,
                     "one-time queries",
                 )
+        for (kind, column), fault in runtime.indices.given_up(key).items():
+            span, why = duration_text(ring.span), f"given up: {fault}"
+            yield (stream.name, stream.schema[column].name, kind, span, 0, 0, 0, 0, why)
 
 
 def _synopses(runtime: Runtime) -> list[tuple[Any, ...]]:

@@ -3,19 +3,23 @@
 Those that streams declare (INDEX BY) follow their rings as rows come.  One over another column is
 made once one-time queries have asked for it often, and goes again if it takes too much.  None of
 them is stored: after a restart, or when a ring is cut anew, they catch up sub-window by sub-window.
+Answers are the same without them, so a fault in one ends that one alone, until a restart.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from dsms.oneshot.pushdown import Condition, conditions, used_columns
 from dsms.oneshot.top import Top, top_of
-from dsms.running.picks import CATCH_UP, FEW, ByRange, ByTop, ByValues, Pick, Try
+from dsms.running.picks import CATCH_UP, FEW, AnyIndex, ByRange, ByTop, ByValues, Pick, Try
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
@@ -32,6 +36,8 @@ COUNT_UP = 1 << 16  # rows that are counted at a time
 TURNS = 2  # of a ring, after which counts and sorted lists that nobody has asked for go
 KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
 RANGED = (*KINDS, Kind.FLOAT)
+LOG = logging.getLogger("dsms")
+NAMES = {"index": "index", "counts": "counts of values", "sorted": "sorted list"}
 
 
 @dataclass(slots=True)
@@ -48,6 +54,19 @@ class StreamIndices:
     # of columns of which ranges are asked for, and how often one-time queries have
     sorted: dict[int, SortedColumn] = field(default_factory=dict)
     ranged: Counter[int] = field(default_factory=Counter)
+    # those that met a bug of ours, and which, by kind and column; they are not made again
+    given_up: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def drop(self, index: AnyIndex, fault: Exception) -> bool:
+        """That one is not followed or asked any more; False if it had gone before."""
+        kind = kind_of(index)
+        those: dict[str, dict[int, Any]]
+        those = {"index": self.by_column, "counts": self.counts, "sorted": self.sorted}
+        if those[kind].get(index.column) is index:
+            del those[kind][index.column]
+        first = (kind, index.column) not in self.given_up
+        self.given_up.setdefault((kind, index.column), repr(fault))
+        return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +86,16 @@ class Indices:
     """By the key of the stream."""
 
     settings: Settings
+    definitions: Mapping[str, StreamDef]  # of streams
     streams: dict[str, StreamIndices] = field(default_factory=dict)
     # one-time queries by text and user, as `dsms.commands.points` knows them
     known: dict[tuple[str, str | None], object] = field(default_factory=dict)
 
     @classmethod
-    def over(cls, settings: Settings, streams: Iterable[StreamDef]) -> Indices:
+    def over(cls, settings: Settings, streams: Mapping[str, StreamDef]) -> Indices:
         """Those that the streams declare, with nothing in them yet."""
-        made = cls(settings)
-        for definition in streams:
+        made = cls(settings, streams)
+        for definition in streams.values():
             made.declare(definition)
         return made
 
@@ -94,19 +114,30 @@ class Indices:
         """The ring has taken in rows, or let go of some."""
         held = self.streams.get(stream)
         if held is not None:
-            for column in list(held.by_column):
-                held.by_column[column].follow(ring, CATCH_UP)
-                if column not in held.declared and _too_large(held.by_column[column], ring):
-                    del held.by_column[column]
-                    held.asked[column] = NEVER
-            for column, counts in list(held.counts.items()):
-                counts.follow(ring, COUNT_UP)
-                if counts.unasked > TURNS * (len(ring.closed) + 1):
-                    held.counts.pop(column)
-            for column, list_ in list(held.sorted.items()):
-                if ring.updates != list_.seen:
-                    list_.follow(ring, 0)
-                    _drop_sorted(held, column, ring)
+            there = (held.by_column, held.counts, held.sorted)
+            for index in [index for kind in there for index in kind.values()]:
+                try:
+                    _follow(held, index, ring)
+                except Exception as fault:
+                    self.give_up(stream, index, fault)
+
+    def give_up(self, stream: str, index: AnyIndex, fault: Exception) -> None:
+        """A bug of ours in an index; go on without it."""
+        held = self.streams.get(stream)
+        if held is not None and held.drop(index, fault):
+            LOG.error(
+                "the %s over column %s of stream %s has met a bug of ours and is not used any "
+                "more before a restart; please report this",
+                NAMES[kind_of(index)],
+                self.definitions[stream].schema[index.column].name,
+                self.definitions[stream].name,
+                exc_info=fault,
+            )
+
+    def given_up(self, stream: str) -> Mapping[tuple[str, int], str]:
+        """Those of a stream that met a bug of ours, by kind and column."""
+        held = self.streams.get(stream)
+        return {} if held is None else held.given_up
 
     def of(self, stream: str) -> Iterator[tuple[WindowIndex, bool]]:
         """Those of a stream, and whether they were declared."""
@@ -132,12 +163,18 @@ class Indices:
         held = self.streams.setdefault(stream, StreamIndices(frozenset()))
         counts = held.counts.get(column)
         if counts is None:
+            if ("counts", column) in held.given_up:
+                return None
             held.counted[column] += 1
             if not ring.closed or (column not in held.declared and held.counted[column] < OFTEN):
                 return None
             counts = held.counts[column] = WindowCounts(column)
         counts.unasked = 0
-        return counts if counts.follow(ring, COUNT_UP) else None
+        try:
+            return counts if counts.follow(ring, COUNT_UP) else None
+        except Exception as fault:
+            self.give_up(stream, counts, fault)
+            return None
 
     def picks(
         self,
@@ -183,7 +220,13 @@ class Indices:
             self.ask(stream, ring, Wanted({}, {top.column: Range(())}))
         index = self._sorted(stream, ring, top.column)
         used = used_columns(plan)[top.leaf]
-        return None if index is None else Pick(rings, stream, (ByTop(index, top),), used, True)
+        if index is None:
+            return None
+        return Pick(rings, stream, (ByTop(index, top),), used, self.giver(stream), True)
+
+    def giver(self, stream: str) -> Callable[[AnyIndex, Exception], None]:
+        """`give_up` of that stream."""
+        return partial(self.give_up, stream)
 
     def pick(
         self,
@@ -205,21 +248,29 @@ class Indices:
         ]
         if not tries:
             tries += self._by_ranges(stream, ring, wanted.ranges)
-        return Pick(rings, stream, tries, used) if tries else None
+        return Pick(rings, stream, tries, used, self.giver(stream)) if tries else None
 
     def _by_ranges(self, stream: str, ring: Ring, ranges: Mapping[int, Range]) -> Iterator[ByRange]:
         """Those of the ranges that hold few rows of columns that are sorted, or are from now on
         (declared ones at once, others once they have been asked for often)."""
         for column, wanted in ranges.items():
             found = self._sorted(stream, ring, column)
-            if found is not None and (by := ByRange(found, wanted)).worth(ring):
-                yield by
+            if found is not None:
+                by = ByRange(found, wanted)
+                try:
+                    worth = by.worth(ring)
+                except Exception as fault:
+                    self.give_up(stream, found, fault)
+                    continue
+                if worth:
+                    yield by
 
     def _sorted(self, stream: str, ring: Ring, column: int) -> SortedColumn | None:
         """The sorted lists of a column, if there are to be some."""
         held = self.streams.setdefault(stream, StreamIndices(frozenset()))
         found = held.sorted.get(column)
         often = column in held.declared or held.ranged[column] >= OFTEN
+        often = often and ("sorted", column) not in held.given_up
         if found is None and ring.closed and often:
             found = held.sorted[column] = SortedColumn(column, asked=ring.updates)
         return found
@@ -232,10 +283,40 @@ class Indices:
             if column in held.sorted:
                 held.sorted[column].asked = ring.updates
         for column in wanted.values:
-            if column not in held.by_column:
+            if column not in held.by_column and ("index", column) not in held.given_up:
                 held.asked[column] += 1
                 if held.asked[column] >= OFTEN and ring.closed:
                     held.by_column[column] = WindowIndex(column)
+
+
+def kind_of(index: AnyIndex) -> str:
+    """As SHOW WINDOWS calls it."""
+    match index:
+        case WindowIndex():
+            return "index"
+        case WindowCounts():
+            return "counts"
+        case SortedColumn():
+            return "sorted"
+
+
+def _follow(held: StreamIndices, index: AnyIndex, ring: Ring) -> None:
+    """The ring has changed; one that nobody has asked for long, or that takes too much, goes."""
+    column = index.column
+    match index:
+        case WindowIndex():
+            index.follow(ring, CATCH_UP)
+            if column not in held.declared and _too_large(index, ring):
+                del held.by_column[column]
+                held.asked[column] = NEVER
+        case WindowCounts():
+            index.follow(ring, COUNT_UP)
+            if index.unasked > TURNS * (len(ring.closed) + 1):
+                held.counts.pop(column)
+        case SortedColumn():
+            if ring.updates != index.seen:
+                index.follow(ring, 0)
+                _drop_sorted(held, column, ring)
 
 
 def _too_large(index: WindowIndex | SortedColumn, ring: Ring) -> bool:

@@ -22,7 +22,7 @@ from dsms.oneshot.relation import Op, Where
 from dsms.oneshot.steps import Map
 from dsms.operators.expressions import ErrorCounter
 from dsms.running.indices import KINDS, Indices, Wanted
-from dsms.running.picks import ByValues, Pick
+from dsms.running.picks import AnyIndex, ByValues, Pick
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch
 from dsms.state.index import WindowIndex
@@ -43,6 +43,7 @@ class KeyPick:
     by     where the keys are, in the rows of that leaf as they are given to the plan
     index  over the column that is joined, if there is one now; whether that counts as asking
     used   columns that the plan looks at
+    give_up  told of a bug of ours in the index
     """
 
     rings: Mapping[str, Ring]
@@ -51,6 +52,7 @@ class KeyPick:
     type: pa.DataType
     index: Callable[[bool], WindowIndex | None]
     used: frozenset[int]
+    give_up: Callable[[AnyIndex, Exception], None]
 
     def pick(self, rows: Sequence[Batch]) -> Pick | None:
         """Of the keys of those rows; None: there is no index (any more)."""
@@ -59,7 +61,7 @@ class KeyPick:
 
     def _of(self, index: WindowIndex, keys: pa.Array) -> Pick:
         tries = [ByValues(index, keys)]
-        return Pick(self.rings, self.stream, tries, self.used, reduced=True)
+        return Pick(self.rings, self.stream, tries, self.used, self.give_up, reduced=True)
 
     def few(self, rows: Sequence[Batch]) -> Pick | None:
         """If those rows drive: they have few keys, of which the index finds few rows."""
@@ -111,7 +113,7 @@ def keyed(
             index = partial(_index, indices, stream, rings[stream], drive.column, asked)
             type_ = scans[drive.leaf].schema[drive.column].type.arrow
             columns = used.get(drive.leaf, frozenset()) | {drive.column}
-            pick = KeyPick(rings, stream, by, type_, index, columns)
+            pick = KeyPick(rings, stream, by, type_, index, columns, indices.giver(stream))
             found.setdefault(drive.leaf, []).append(pick)
     return found
 

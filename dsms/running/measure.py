@@ -7,6 +7,7 @@ every EVERY rows that pass), so measuring costs a small share of taking rows in.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from dsms.sql.catalog import StreamDef
 from dsms.sql.types import Kind
 from dsms.state.batch import Batch
 
+LOG = logging.getLogger("dsms")
 SAMPLE = 4096  # rows
 # rows between two samples, once so many have come; before, thrice as many as have come
 EVERY = 1 << 20
@@ -53,8 +55,13 @@ class StreamFigures:
         self.rows += len(batch)
         if self.rows >= self.next_sample:
             self.next_sample = self.rows + min(EVERY, 3 * self.rows)
-            for k, column in enumerate(batch.cols):
-                self.columns[k] = figures(column.slice(0, SAMPLE))
+            try:
+                self.columns = {
+                    k: figures(column.slice(0, SAMPLE)) for k, column in enumerate(batch.cols)
+                }
+            except Exception:  # a bug of ours: plans are made with the figures of before
+                name = self.definition.name
+                LOG.exception("the columns of stream %s can't be measured; please report", name)
 
     @property
     def rate(self) -> float | None:

@@ -3,25 +3,32 @@ for, or by the range in which they lie."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from dsms.errors import DsmsError
 from dsms.oneshot.top import Top
 from dsms.state.batch import Batch, gathered
+from dsms.state.counts import WindowCounts
 from dsms.state.index import Found, WindowIndex
 from dsms.state.ranges import MOST, FoundRange, Range, SortedColumn, Words
 from dsms.state.ring import Ring, SubWindow, between
 
 CATCH_UP = 1 << 17  # rows that are taken in, or sorted, at a time
 FEW = 1 << 15  # rows that are read at once
+AnyIndex = WindowIndex | WindowCounts | SortedColumn
+T = TypeVar("T")
 
 
 class Try(Protocol):
     """An index, and what is asked of it."""
+
+    @property
+    def index(self) -> WindowIndex | SortedColumn: ...
 
     def follow(self, ring: Ring) -> bool:
         """Have the index know more of the ring; True: it knows all closed sub-windows."""
@@ -102,6 +109,7 @@ class Pick:
 
     tries  indices that serve, with what is asked for; the one that finds least is used
     used   columns that are looked at; where few rows are read at once, the others are not read
+    give_up  told of a bug of ours in an index: from then on nothing is tried, and all is read
     reduced  the rows of sub-windows that the index does not know are looked through then, too
     """
 
@@ -109,18 +117,37 @@ class Pick:
     stream: str
     tries: Sequence[Try]
     used: frozenset[int]
+    give_up: Callable[[AnyIndex, Exception], None]
     reduced: bool = False
     _found: Found | FoundRange | None = None
     _ring: Ring = field(default_factory=Ring)  # as it was last
+    _asked: AnyIndex | None = None  # the index that is at work
+
+    def _tried(self, read: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """What is read by the indices, or where they have met a bug of ours, without them."""
+        if self.tries:
+            try:
+                return read()
+            except DsmsError:
+                raise
+            except Exception as fault:
+                broken = self._asked or self.tries[0].index
+                self.tries, self._found = (), None
+                self.give_up(broken, fault)
+        return otherwise()
 
     def few(self, most: int | None = None) -> bool:
         """Whether the index knows all closed sub-windows, and finds so few rows (at most `most`)
         that they are read at once."""
-        return self._follow() and self._look().count <= (FEW if most is None else most)
+        limit = FEW if most is None else most
+        return self._tried(lambda: self._follow() and self._look().count <= limit, lambda: False)
 
     def rows(self, sub: SubWindow) -> Batch | None:
         """The rows of a sub-window that matter, or all of them where the index does not know it, or
         would not help; None: there are none."""
+        return self._tried(lambda: self._rows(sub), lambda: sub.rows)
+
+    def _rows(self, sub: SubWindow) -> Batch | None:
         self._follow()
         found = self._look()
         if not found.covers(sub):
@@ -132,6 +159,12 @@ class Pick:
 
     def together(self, subs: Sequence[SubWindow], since: int, upto: int) -> list[Batch]:
         """The rows of all those sub-windows that matter, with ts in (since, upto]."""
+        found = self._tried(
+            lambda: self._together(subs, since, upto), lambda: [sub.rows for sub in subs]
+        )
+        return [between(rows, since, upto) for rows in found]
+
+    def _together(self, subs: Sequence[SubWindow], since: int, upto: int) -> list[Batch]:
         self._follow()
         found = self._within(subs, since, upto)
         out = list[Batch]()
@@ -150,16 +183,21 @@ class Pick:
                 continue
             if parts:
                 out.append(gathered(parts, self.used))
-        return [between(rows, since, upto) for rows in out]
+        return out
 
     @property
     def by_range(self) -> bool:
         """Whether they are found by the range in which they lie."""
-        return isinstance(self._look(), FoundRange)
+        return bool(self.tries) and isinstance(self._look(), FoundRange)
 
-    def counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
+    def counted(
+        self, subs: Sequence[SubWindow], since: int, upto: int
+    ) -> tuple[int, int, int] | None:
         """The column of the index; how many of those sub-windows have rows with ts in (since, upto]
-        that matter, and how many rows."""
+        that matter, and how many rows; None: there is no index any more."""
+        return self._tried(lambda: self._counted(subs, since, upto), lambda: None)
+
+    def _counted(self, subs: Sequence[SubWindow], since: int, upto: int) -> tuple[int, int, int]:
         self._follow()
         found = self._within(subs, since, upto)
         rows = [len(self._among(found, sub, since, upto)) for sub in subs]
@@ -174,17 +212,26 @@ class Pick:
         if ring is None:
             return False
         self._ring = ring
-        return sum(one.follow(ring) for one in self.tries) == len(self.tries)
+        known = 0
+        for one in self.tries:
+            self._asked = one.index
+            known += one.follow(ring)
+        return known == len(self.tries)
 
     def _within(self, subs: Sequence[SubWindow], since: int, upto: int) -> Found | FoundRange:
         (one, *_) = self.tries
         if isinstance(one, ByTop):
+            self._asked = one.index
             return one.within(self._ring, subs, since, upto)
         return self._look()
 
     def _look(self) -> Found | FoundRange:
         held = self._found
         if held is None or held.version != held.index.version:
-            found = [one.find(self._ring) for one in self.tries]
+            found = list[Found | FoundRange]()
+            for one in self.tries:
+                self._asked = one.index
+                found.append(one.find(self._ring))
             held = self._found = min(found, key=lambda f: f.count)
+        self._asked = held.index
         return held

@@ -9,6 +9,7 @@ it as of the last stop: after a crash it begins with that, or with what the jour
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.recent import Recent
 
+LOG = logging.getLogger("dsms")
 Reach = tuple[int, int]  # µs, and rows
 ROOM = 16  # of the budget that part is made free when it is used up
 PART = 2  # ... and so much of it may be one batch's
@@ -112,8 +114,16 @@ class Recents:
         for stream in query.reads:
             self._reaches.pop(stream, None)
 
-    def take(self, stream: str, released: Released) -> None:
-        """What a stream hands on."""
+    def take(self, stream: str, released: Released, entry: StreamInput) -> None:
+        """What a stream hands on.  A bug of ours loses what is kept of it, and nothing else."""
+        try:
+            self._take(stream, released)
+        except Exception:
+            LOG.exception("the newest rows of stream %s are kept anew; please report this", stream)
+            self.begin_anew(stream, entry)
+            self.nbytes = sum(recent.nbytes for recent in self.streams.values())
+
+    def _take(self, stream: str, released: Released) -> None:
         recent = self.streams.get(stream)
         if recent is None:
             return

@@ -111,7 +111,7 @@ class Runtime:
 
     def kept_anew(self) -> None:
         """Indices that are declared, and the newest rows of streams, with nothing in them yet."""
-        self.indices = Indices.over(self.settings, self.catalog.streams.values())
+        self.indices = Indices.over(self.settings, self.catalog.streams)
         self.recents = Recents.over(self.settings, self.queries, self.inputs, self.first_rows)
 
     def declare(self, definition: StreamDef) -> None:
@@ -258,7 +258,7 @@ class Runtime:
                 ring.add(batch)
             ring.move(released.upto)
             self.indices.follow(stream, ring)
-        self.recents.take(stream, released)
+        self.recents.take(stream, released, self.inputs[stream])
         for group in list(self.shared.of(stream)):
             try:
                 self._take(group, stream, released)

@@ -225,6 +225,17 @@ class WindowCounts:
         return held + self.intern.nbytes + int(self.total.nbytes)
 
 
+def counted_anew(
+    column: int, subs: Iterable[SubWindow], since: int, upto: int
+) -> tuple[pa.Array, np.ndarray]:
+    """`WindowCounts.counted` from nothing but the rows."""
+    parts = [between(sub.rows, since, upto).cols[column] for sub in subs]
+    col, intern = pa.concat_arrays(parts) if parts else pa.nulls(0), Intern(1)
+    codes = intern.codes([col], len(col))
+    first = _first(codes, 0, intern.capacity)
+    return col.take(pa.array(first)), np.bincount(codes, minlength=intern.capacity)
+
+
 def _first(codes: np.ndarray, before: int, upto: int) -> np.ndarray:
     """The first row of each of the codes before <= code < upto, which are new."""
     first = np.empty(upto - before, np.int64)
