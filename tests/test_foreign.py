@@ -11,14 +11,14 @@ from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.foreign import sections
-from dsms.sql.parser import parse_one
+from dsms.sql.parser import parse, parse_one
 from dsms.sql.printer import to_sql
 from tests.effort import thinned
 
 
 def refused(text: str) -> QueryError:
     with pytest.raises(QueryError) as caught:
-        parse_one(text)
+        parse(text)
     return caught.value
 
 
@@ -55,6 +55,25 @@ def test_a_join_word_elsewhere_is_a_name(word: str):
     parse_one(f"SELECT k {word} FROM s")
 
 
+OPERATORS = [
+    *(w for w in sections()["operator"] if w not in {"ANY", "SOME", "ALL", "EXCLUDE", "REPLACE"}),
+    *sections()["behind value"],
+]
+
+
+@pytest.mark.parametrize("word", OPERATORS)
+def test_an_operator_of_others_is_no_bare_alias_of_a_column(word: str):
+    for text in (f"SELECT v {word} FROM s", f"SELECT 1, v + 1 {word.lower()}, k FROM s [NOW]"):
+        error = refused(text)
+        assert error.code == "DS110" and word in error.message.upper()
+        assert f"AS {word}" in (error.hint or "").replace(word.lower(), word)
+        assert error.column == text.upper().index(f" {word}") + 2
+    for alias in (f"AS {word}", f'"{word}"', f'AS "{word}"'):
+        assert isinstance(parse_one(f"SELECT v {alias} FROM s"), ast.SelectStatement)
+    parse_one(f"SELECT {word} FROM s")
+    parse_one(f"CREATE QUERY q AS SELECT v {word} FROM s")  # as a data folder may have it
+
+
 @pytest.mark.parametrize("word", sections()["ours"])
 @pytest.mark.parametrize("source", ["s", "s [NOW]", "(SELECT k FROM s)", "q, s"])
 @pytest.mark.parametrize("join", ["SEMI JOIN", "ANTI JOIN", "LEFT JOIN", "NATURAL JOIN"])
@@ -72,7 +91,7 @@ def test_a_word_that_begins_a_join_is_no_alias_before_one(word: str, source: str
 
 
 def test_words_of_others_are_names_where_they_are_spelled_so():
-    parse_one("SELECT k rlike, k glob FROM s")
+    parse_one("SELECT k AS rlike, rlike.glob FROM s rlike")
     parse_one("SELECT regexp FROM s WITH (strategy = upa)")
     parse_one("EXPLAIN plan")
 

@@ -13,10 +13,11 @@ elsewhere:
     [drop]       behind DROP, before [create]     [with]      behind WITH
     [explain]    between EXPLAIN and SELECT       [side]      before SEMI or ANTI
     [ours]       before JOIN, known here, too     [asof]      before JOIN and LEFT JOIN alone
+    [behind value]  behind an item of SELECT, as [operator]
 
 A word of [join], [clause], [ours] or [asof] that this grammar would take for an alias, as in
-`s LATEST JOIN r`, is refused there (DS110): the query would run and mean something else.  In
-quotes, or behind AS, it is an alias like any other.
+`s LATEST JOIN r`, is refused there (DS110), and so is one of [operator] in `SELECT v ISNULL`: the
+query would run and mean something else.  In quotes, or behind AS, it is an alias like any other.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from dsms.sql.script import Piece, Word, words
 _COMPARES = ("=", "<", ">", "<=", ">=", "<>")
 _SIDES = ("LEFT", "RIGHT", "FULL")
 _JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI", "NATURAL")
+_BEHIND = ("join", "clause", "ours", "asof")  # a relation
+# operators of other systems that are as good as names
+_NAMES = ("ANY", "SOME", "ALL", "EXCLUDE", "REPLACE")
 _REGEXES = ("RLIKE", "REGEXP", "GLOB", "SIMILAR")
 
 
@@ -65,13 +69,13 @@ def instead(word: str, *names: str) -> str | None:
     return next((hint for name in names if (hint := known[name].get(word.upper()))), None)
 
 
-def check_aliases(aliases: Iterable[ast.Ident], piece: Piece) -> None:
-    """Raise DS110 if one of a statement's aliases is, without AS, a join word, or a clause word of
-    other systems."""
+def check_aliases(aliases: Iterable[ast.Ident], piece: Piece, stored: bool = False) -> None:
+    """Raise DS110 if one of a statement's aliases is, without AS, a join word, or a clause word or
+    an operator (but in what is stored) of other systems."""
     named = {
         (a.pos.line, a.pos.column): a.text
         for a in aliases
-        if instead(a.text, "join", "clause", "ours", "asof")
+        if (not stored if _operator(a.text) else instead(a.text, *_BEHIND))
     }
     if not named:
         return
@@ -83,8 +87,18 @@ def check_aliases(aliases: Iterable[ast.Ident], piece: Piece) -> None:
 
 
 def alias_of(node: ast.Node) -> ast.Ident | None:
-    """The alias of a relation in FROM, if the node is one and has one."""
-    return node.alias if isinstance(node, (ast.TableRef, ast.SubqueryRef)) else None
+    """The alias of a relation in FROM that is a join or clause word elsewhere, or the one of an
+    item of SELECT that is an operator."""
+    if isinstance(node, ast.SelectItem):
+        named = node.alias
+        return named if named is not None and _operator(named.text) else None
+    named = node.alias if isinstance(node, (ast.TableRef, ast.SubqueryRef)) else None
+    return named if named is not None and instead(named.text, *_BEHIND) else None
+
+
+def _operator(word: str) -> str | None:
+    """The hint of a word that would be an operator behind a value."""
+    return instead(word, "operator", "behind value") if word.upper() not in _NAMES else None
 
 
 def _check(word: str, after: str, pos: ast.Pos) -> None:
@@ -93,7 +107,7 @@ def _check(word: str, after: str, pos: ast.Pos) -> None:
         raise bad("DS110", pos, f"{word} JOIN is not known here", hint + as_alias)
     if after.upper() in _JOINS and (hint := instead(word, "ours", "asof")):
         raise bad("DS110", pos, f"{word} {after} is not known here", hint + as_alias)
-    if hint := instead(word, "clause"):
+    if hint := _operator(word) or instead(word, "clause"):
         raise bad("DS110", pos, f"{word} is not known here", hint + as_alias)
 
 

@@ -52,8 +52,8 @@ def parse(text: str) -> list[ast.Statement]:
 
 
 def parse_one(text: str) -> ast.Statement:
-    """The one statement of `text`."""
-    found = parse(text)
+    """The one statement of `text`, which may have been written down by an earlier version."""
+    found = list(statements(text, stored=True))
     if len(found) == 1:
         return found[0]
     what = f"{len(found)} statements" if found else "none"
@@ -61,7 +61,7 @@ def parse_one(text: str) -> ast.Statement:
     raise QueryError("DS111", f"one statement was expected here, and there are {what}", *place)
 
 
-def statements(text: str) -> Iterator[ast.Statement]:
+def statements(text: str, stored: bool = False) -> Iterator[ast.Statement]:
     """The statements one by one, so that those before a wrong one can run.
 
     A generator: the error of the n-th statement (with `statement` = n) is raised when it is asked
@@ -70,17 +70,19 @@ def statements(text: str) -> Iterator[ast.Statement]:
     count = 0
     try:
         for piece in pieces(text):
-            yield parse_piece(piece)
+            yield parse_piece(piece, stored=stored)
             count += 1
     except QueryError as error:
         error.statement = count
         raise
 
 
-def parse_piece(piece: Piece, values: Parameters | None = None) -> ast.Statement:
+def parse_piece(
+    piece: Piece, values: Parameters | None = None, stored: bool = False
+) -> ast.Statement:
     """The statement of a piece (dsms.sql.script), with the values of its parameters; places are
-    those of the whole script."""
-    parsing = parsing_piece(piece, values)
+    those of the whole script.  `stored`: aliases of columns may be what earlier versions took."""
+    parsing = parsing_piece(piece, values, stored)
     while True:
         try:
             next(parsing)
@@ -90,11 +92,11 @@ def parse_piece(piece: Piece, values: Parameters | None = None) -> ast.Statement
 
 
 def parsing_piece(
-    piece: Piece, values: Parameters | None = None
+    piece: Piece, values: Parameters | None = None, stored: bool = False
 ) -> Generator[None, None, ast.Statement]:
     """`parse_piece`, about TOKENS tokens at a time.  A SELECT that was parsed lately is known."""
     key = (piece.text, piece.line, piece.column)
-    known = _known.get(key) if values is None else None
+    known = _known.get(key) if values is None and not stored else None
     if known is not None:
         return known
     try:
@@ -105,13 +107,14 @@ def parsing_piece(
         raise complaint(error, piece) from None
     aliases = yield from _checking(statement)
     try:
-        check_aliases(aliases, piece)
+        check_aliases(aliases, piece, stored)
     except QueryError as failure:
         from dsms.sql.translated import advised
 
         failure.hint = advised(failure.hint, piece.text)
         raise
-    if values is None and isinstance(statement, ast.SelectStatement) and len(piece.text) <= SHORT:
+    short = isinstance(statement, ast.SelectStatement) and len(piece.text) <= SHORT
+    if values is None and not stored and short:
         if len(_known) >= KNOWN:
             _known.clear()
         _known[key] = statement
