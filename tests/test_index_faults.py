@@ -4,9 +4,11 @@ in what is measured or kept by default nothing: answers are right, and queries s
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
+from dsms.api import Rows
 from dsms.engine import Engine
 from dsms.running import measure
 from dsms.running.watching import Watch
@@ -54,6 +56,13 @@ BROKEN = [
 ]
 
 
+def listed(engine: Engine, text: str) -> list[dict[str, Any]]:
+    """The rows of an answer."""
+    (reply,) = engine.execute(text)
+    assert isinstance(reply, Rows)
+    return reply.data.to_pylist()
+
+
 def fed(engine: Engine, first: int, last: int) -> None:
     rows = [[v, v % 20, v * SECOND] for v in range(first, last)]
     assert engine.ingest("s", rows).accepted == last - first
@@ -98,7 +107,7 @@ def test_a_fault_in_an_index_ends_that_index(
             fed(engine, upto - 40, upto)
             for _ in range(3 if upto == 80 else 1):
                 check(engine, right[upto])
-        shown = engine.execute("SHOW WINDOWS")[0].data.to_pylist()
+        shown = listed(engine, "SHOW WINDOWS")
     kinds = [line["kind"] for line in shown if "as planned" in line["for"]]
     said = [r for r in caplog.records if "bug of ours" in r.getMessage()]
     assert calls and len(kinds) == len(said) == 1
@@ -111,7 +120,7 @@ def test_a_fault_in_an_index_ends_that_index(
     fed(engine, 120, 160)
     for _ in range(3):
         check(engine, right[160])
-    shown = engine.execute("SHOW WINDOWS")[0].data.to_pylist()
+    shown = listed(engine, "SHOW WINDOWS")
     assert {"index", "counts", "sorted"} <= {line["kind"] for line in shown}
     assert not [line for line in shown if "given up" in line["for"]]
     engine.close()
@@ -139,9 +148,9 @@ def test_a_fault_in_what_is_measured_or_kept_by_default_stops_nothing(
             rows = [[k, k * 1000] for k in range(start, start + 600)]
             assert engine.ingest("s", rows).accepted == 600
     assert calls and len([r for r in caplog.records if "please report" in r.getMessage()]) >= 1
-    assert engine.execute("SELECT * FROM q")[0].data.to_pylist() == [{"COUNT(*)": 2399}]
-    rows = engine.execute("SELECT COUNT(*) AS n FROM s [RANGE 10 ms]")[0].data.to_pylist()
-    assert rows == [{"n": 0 if owner is Recent else 10}]
+    assert listed(engine, "SELECT * FROM q") == [{"COUNT(*)": 2399}]
+    counts = listed(engine, "SELECT COUNT(*) AS n FROM s [RANGE 10 ms]")
+    assert counts == [{"n": 0 if owner is Recent else 10}]
     engine.ingest("s", [[k, k * 1000] for k in range(2400, 2420)])
-    rows = engine.execute("SELECT COUNT(*) AS n FROM s [RANGE 10 ms]")[0].data.to_pylist()
-    assert rows == [{"n": 10}]
+    counts = listed(engine, "SELECT COUNT(*) AS n FROM s [RANGE 10 ms]")
+    assert counts == [{"n": 10}]
