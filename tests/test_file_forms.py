@@ -410,13 +410,23 @@ def test_a_pipe_is_read_as_it_comes(tmp_path) -> None:
     program = (
         "from dsms_client.files.source import FileSource\n"
         "from dsms_client.files.open import read\n"
+        "from dsms_client.files.infer import infer\n"
         "source = FileSource('-')\n"
+        "assert infer(source).columns[0] == ('k', 'INT')\n"  # and is still there to be read
         "_, pieces = read(source, [('k', 'INT')], {})\n"
         "print(source.kind, [r for p in pieces for r in p.batch.to_pylist()])\n"
     )
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.table({"k": [3]}), sink)
+    streamed = pa.BufferOutputStream()
+    with pa.ipc.new_stream(streamed, pa.schema({"k": pa.int64()})) as made:
+        made.write_table(pa.table({"k": [4]}))
+    filed = pa.BufferOutputStream()
+    with pa.ipc.new_file(filed, pa.schema({"k": pa.int64()})) as made:
+        made.write_table(pa.table({"k": [5]}))
     for data, says in (
+        (streamed.getvalue().to_pybytes(), "arrow [{'k': 4}]"),
+        (gzip.compress(filed.getvalue().to_pybytes()), "arrow [{'k': 5}]"),
         (b"k,v\n1,2\n", "csv [{'k': 1}]"),
         (gzip.compress(b'{"k": 2}\n'), "jsonl [{'k': 2}]"),
         (sink.getvalue().to_pybytes(), "parquet [{'k': 3}]"),

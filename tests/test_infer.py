@@ -131,6 +131,15 @@ def test_columns_of_other_forms(inferred) -> None:
     )
     assert (found.time, found.options.unit) == ("ts", "s")
     assert inferred("a.parquet", data, time="at").time == "at"
+    odd = {"v": pa.array(["x"], pa.string_view()), "z": pa.array([[{"a": 1}]])}
+    table = pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **odd})
+    for make in (pa.ipc.new_file, pa.ipc.new_stream):
+        sink = pa.BufferOutputStream()
+        with make(sink, table.schema) as made:
+            made.write_table(table)
+        other = inferred("a.arrow", sink.getvalue().to_pybytes())
+        assert shown(other) == f"{shown(found)}, v STRING"
+        assert (other.time, other.options.unit) == ("ts", "s")
 
 
 def test_what_no_row_could_be_is_left_out_or_refused(inferred) -> None:

@@ -37,7 +37,16 @@ def parquet(*columns: tuple[str, pa.Array]) -> bytes:
     return out.getvalue()
 
 
-SOME = parquet(
+def arrow(*columns: tuple[str, pa.Array], is_file: bool = True) -> bytes:
+    """In batches of two rows."""
+    names = [name for name, _ in columns]
+    out, table = io.BytesIO(), pa.Table.from_arrays([array for _, array in columns], names)
+    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(out, table.schema) as sink:
+        sink.write_table(table, 2)
+    return out.getvalue()
+
+
+OF_ALL_TYPES = (
     ("k", pa.array([1, 2, None])),
     ("v", pa.array(["a", "é", None]).dictionary_encode()),
     ("t", pa.array([0, 1, 2], pa.timestamp("us"))),
@@ -45,7 +54,12 @@ SOME = parquet(
     ("b", pa.array([b"\xff", b"", None])),
     ("l", pa.array([[1], [], None])),
 )
+SOME = parquet(*OF_ALL_TYPES)
+
+
 SOUND = {
+    "x.arrow": arrow(*OF_ALL_TYPES),
+    "x.arrows": arrow(*OF_ALL_TYPES, is_file=False),
     "x.parquet": SOME,
     "x.csv": b"k,v,t\n1,a,1970-01-01\n2,\xc3\xa9,1970-01-02\n",
     "x.tsv": b"k\tv\tt\n1\ta\t1970-01-01\n",
@@ -58,6 +72,13 @@ SOUND = {
 }
 BROKEN = {
     "magic.parquet": b"PAR1",
+    "magic.arrow": b"ARROW1",
+    "magic.arrow.gz": gzip.compress(b"ARROW1"),
+    "cut.arrow": arrow(*OF_ALL_TYPES)[:-9],
+    "cut.arrows": arrow(*OF_ALL_TYPES, is_file=False)[:300],
+    "ends.arrow": b"ARROW1" + b"\xff" * 40 + b"ARROW1",
+    "text.arrow": b"k,t\n1,2\n",
+    "feather.feather": b"FEA1" * 9,
     "cut.parquet": SOME[:300],
     "ends.parquet": b"PAR1" + b"\xff" * 40 + b"PAR1",
     "text.parquet": b"k,t\n1,2\n",
@@ -77,6 +98,8 @@ ODD = {
     "twice.parquet": parquet(("k", pa.array([1])), ("k", pa.array([2]))),
     "spelled.parquet": parquet(("k", pa.array([1])), ("K", pa.array([2]))),
     "nulls.parquet": parquet(("k", pa.nulls(3))),
+    "twice.arrow": arrow(("k", pa.array([1])), ("k", pa.array([2]))),
+    "nulls.arrow": arrow(("k", pa.nulls(3))),
     "some.jsonl": f"{GOOD}\n{SURROGATE}\n{KEY}\n".encode(),
     "kinds.json": b'[1, "a", null, [], {"k": [1]}, {"k": {"k": 1}}]',
     "deep.json": b"[" * 100_000,
@@ -167,7 +190,7 @@ def test_damage_anywhere_is_an_error_or_rows(name: str, tmp_path: Path) -> None:
             assert not found or found[:4] in ("DS50", "DS53"), (case, found)
 
 
-@pytest.mark.parametrize("name", ["twice.parquet", "wide.csv"])
+@pytest.mark.parametrize("name", ["twice.parquet", "twice.arrow", "wide.csv"])
 def test_columns_of_one_name_are_named(name: str, tmp_path: Path) -> None:
     path = made(name, ODD[name], tmp_path)
     assert inferred(path) == loaded(path, (("k", "INT"),)) == "DS532"

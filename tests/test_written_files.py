@@ -133,6 +133,17 @@ def as_parquet(columns: Columns, rows: Rows) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def as_arrow(make: Callable[..., Any]) -> Callable[[Columns, Rows], bytes]:
+    def write(columns: Columns, rows: Rows) -> bytes:
+        data = Data(tuple(n for n, _ in columns), tuple(t for _, t in columns), rows)
+        sink, table = pa.BufferOutputStream(), data.table()
+        with make(sink, table.schema) as made:
+            made.write_table(table, 2)
+        return sink.getvalue().to_pybytes()
+
+    return write
+
+
 def as_export(columns: Columns, rows: Rows) -> bytes:
     """As `dsms archive export` writes CSV."""
     export = pytest.importorskip("dsms_spark.export")
@@ -152,6 +163,8 @@ WRITERS = {
     "csv": as_lines(show.as_csv),
     "jsonl": as_lines(show.as_json),
     "parquet": as_parquet,
+    "arrow": as_arrow(pa.ipc.new_file),
+    "arrows": as_arrow(pa.ipc.new_stream),
     "export.csv": as_export,
 }
 
@@ -188,7 +201,7 @@ def test_what_is_written_is_read_back(form: str, table: tuple[Columns, Rows]) ->
     assert shown(loaded(WRITERS[form](columns, rows), form, columns)) == shown(rows)
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "arrow"])
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(["k", "K", "k_1", "k_2", ""]), min_size=1, max_size=6), st.data())
 def test_columns_of_one_name_are_all_there(form: str, names: list[str], data: Any) -> None:

@@ -8,14 +8,16 @@ columns, and its buffers if compressed."""
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-_HEADER, _DATA = 2, 1  # fields of Message and DictionaryBatch
+_HEADER, _BODY, _DATA = 2, 3, 1  # fields of Message and DictionaryBatch
 _LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3  # fields of RecordBatch
-_PAIR = np.dtype("<i8")
+_PAIR = np.dtype(("<i8", 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +40,36 @@ class Malformed(Exception):
     """The metadata contradicts itself or the body."""
 
 
+@contextmanager
+def readable() -> Iterator[None]:
+    """Raises Malformed for offsets that lead nowhere."""
+    try:
+        yield
+    except (struct.error, IndexError, ValueError, TypeError):
+        raise Malformed("its metadata can't be read") from None
+
+
 def sizes_of(message: pa.ipc.Message) -> Sizes:
     """Of a message of type ``record batch`` or ``dictionary``.  Raises Malformed."""
-    try:
-        table = _Table.root(memoryview(message.metadata)).child(_HEADER)
+    with readable():
+        table = Table.root(memoryview(message.metadata)).child(_HEADER)
         if message.type == "dictionary":
             table = table.child(_DATA)
         rows = table.number(_LENGTH)
-        lengths = table.pairs(_NODES)[:, 0]
-        unpacked = (
-            0 if table.at(_COMPRESSION) is None else _unpacked(table.pairs(_BUFFERS), message.body)
-        )
-    except (struct.error, IndexError, ValueError, TypeError) as problem:
-        raise Malformed(f"its metadata can't be read ({problem})") from None
+        lengths = table.structs(_NODES, _PAIR)[:, 0]
+        packed = table.at(_COMPRESSION) is not None
+        unpacked = _unpacked(table.structs(_BUFFERS, _PAIR), message.body) if packed else 0
     longest, least = int(lengths.max(initial=rows)), int(lengths.min(initial=rows))
     return Sizes(rows, longest, least, unpacked)
+
+
+def body_size(metadata: bytes) -> int:
+    """Bytes that follow the metadata of a message, as it declares.  Raises Malformed."""
+    with readable():
+        size = Table.root(memoryview(metadata)).number(_BODY)
+    if size < 0:
+        raise Malformed("a length is negative")
+    return size
 
 
 def _unpacked(buffers: np.ndarray, body: pa.Buffer | None) -> int:
@@ -73,7 +90,7 @@ def _unpacked(buffers: np.ndarray, body: pa.Buffer | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """A FlatBuffer table at `place`: a signed offset back to its list of field offsets, and the
     fields."""
 
@@ -81,7 +98,7 @@ class _Table:
     place: int
 
     @classmethod
-    def root(cls, view: memoryview) -> _Table:
+    def root(cls, view: memoryview) -> Table:
         return cls(view, struct.unpack_from("<I", view, 0)[0])
 
     def at(self, field: int) -> int | None:
@@ -93,21 +110,25 @@ class _Table:
         offset = struct.unpack_from("<H", self.view, fields + slot)[0]
         return self.place + offset if offset else None
 
-    def child(self, field: int) -> _Table:
+    def child(self, field: int) -> Table:
         where = self.at(field)
         if where is None:
             raise Malformed("a part of its metadata is missing")
-        return _Table(self.view, where + struct.unpack_from("<I", self.view, where)[0])
+        return Table(self.view, where + struct.unpack_from("<I", self.view, where)[0])
 
     def number(self, field: int) -> int:
         where = self.at(field)
         return 0 if where is None else int(struct.unpack_from("<q", self.view, where)[0])
 
-    def pairs(self, field: int) -> np.ndarray:
-        """A vector of structs of two int64, as int64[n, 2]."""
+    def short(self, field: int) -> int:
+        where = self.at(field)
+        return 0 if where is None else int(struct.unpack_from("<h", self.view, where)[0])
+
+    def structs(self, field: int, kind: np.dtype) -> np.ndarray:
+        """A vector of structs of that type."""
         where = self.at(field)
         if where is None:
-            return np.empty((0, 2), _PAIR)
+            return np.empty(0, kind)
         start = where + struct.unpack_from("<I", self.view, where)[0]
         count = struct.unpack_from("<I", self.view, start)[0]
-        return np.frombuffer(self.view, _PAIR, 2 * count, start + 4).reshape(-1, 2)
+        return np.frombuffer(self.view, kind, count, start + 4)

@@ -15,10 +15,10 @@ from dsms.untrusted.types import check_schema
 MAX_METADATA = 4 << 20  # bytes of one message
 _BATCHES = ("record batch", "dictionary")
 # NumPy's and Numba's arrays should be aligned; a blob lies anywhere in its frame
-_ALIGNED = (
+ALIGNED = (
     {"ensure_alignment": pa.ipc.Alignment.DataTypeSpecific} if hasattr(pa.ipc, "Alignment") else {}
 )
-_OPTIONS = pa.ipc.IpcReadOptions(**_ALIGNED)
+_OPTIONS = pa.ipc.IpcReadOptions(**ALIGNED)
 
 
 def read_stream(data: bytes | memoryview, what: str = "`arrow`") -> pa.Table:

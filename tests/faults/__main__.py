@@ -1,7 +1,7 @@
 """Fuzzers and faults, by name.
 
-python -m tests.faults wire|sql|arrow|parquet|csv|json|state [--count N] [--seed S] [--seconds T]
-[--corpus DIR]
+python -m tests.faults wire|sql|arrow|parquet|ipc|csv|json|state [--count N] [--seed S]
+[--seconds T] [--corpus DIR]
 
 python -m tests.faults kill|kills|pauses|simulation|soak|connects|functions|slices ...
 each has --help

@@ -289,7 +289,7 @@ def test_max_future_binds_the_heartbeats_of_clients(client):
     client.heartbeat("first", 5)  # an earlier promise stands, and does no harm
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "arrow"])
 def test_rows_that_the_server_refuses_are_told_by_their_lines(dsms, tmp_path, form):
     assert dsms("shell", "-c", "CREATE STREAM strict (k INT NOT NULL, v FLOAT)")[0] == 0
     path, rejects = tmp_path / f"a.{form}", tmp_path / "rejects.csv"
@@ -298,9 +298,12 @@ def test_rows_that_the_server_refuses_are_told_by_their_lines(dsms, tmp_path, fo
     elif form == "jsonl":
         path.write_text('{"k":1,"v":2}\n\n{"k":"x"}\n{"k":2}\n{"v":2}\n{"k":3}\n')
     else:
-        pa.parquet.write_table(
-            pa.table({"k": [0, 1, 2, 3, None, 5], "v": [2**53 + 1] + [1] * 5}), path
-        )
+        table = pa.table({"k": [0, 1, 2, 3, None, 5], "v": [2**53 + 1] + [1] * 5})
+        if form == "arrow":
+            with pa.ipc.new_file(path, table.schema) as sink:
+                sink.write_table(table, 4)
+        else:
+            pa.parquet.write_table(table, path)
     more = ("--stream", "strict", "--batch", "2", "--rejects", str(rejects))
     code, _, err = dsms("load", str(path), *more)
     assert code == 1 and "refused by the server: 1 row refused" in err and "): line 5: " in err

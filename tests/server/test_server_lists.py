@@ -88,13 +88,15 @@ def test_the_shell_shows_lists(serve: Any) -> None:
     assert lines == [{"l": [1, None], "w": ["a"]}, {"l": [2], "w": []}, {"l": None, "w": None}]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "categories.parquet"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "categories.parquet", "arrow"])
 def test_files_of_lists_are_loaded(serve: Any, tmp_path: Path, ending: str) -> None:
     server, path = serve(engine()), tmp_path / f"a.{ending}"
     frame = pl.DataFrame({"l": [[1, None], [2]], "w": [["a"], []], "t": [1, 1]})
     match ending:
         case "parquet":
             frame.with_columns(t=pl.from_epoch("t", "us")).write_parquet(path)
+        case "arrow":
+            frame.with_columns(t=pl.from_epoch("t", "us")).write_ipc(path)
         case "categories.parquet":
             words = pl.col("w").cast(pl.List(pl.Categorical))
             table = frame.with_columns(words, t=pl.from_epoch("t", "us")).to_arrow()

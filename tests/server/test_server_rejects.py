@@ -56,12 +56,19 @@ def write(path, kind: str) -> int:
         path.write_text("".join(rows))
         return 0
     columns = dict(zip("kvt", map(list, zip(*ROWS, strict=True)), strict=True))
+    if kind.startswith("arrow"):
+        table = pa.table(columns)
+        with (pa.ipc.new_stream if kind == "arrows" else pa.ipc.new_file)(
+            path, table.schema
+        ) as sink:
+            sink.write_table(table, 3)
+        return 0
     pyarrow.parquet.write_table(pa.table(columns), path)
     return 0
 
 
 @pytest.mark.parametrize("batch", ["2", "50000"])
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet", "arrow", "arrows"])
 def test_each_row_that_was_not_taken_stands_in_the_file(running, dsms, tmp_path, kind, batch):
     path, rejects = tmp_path / f"rows.{kind}", tmp_path / "rejects.csv"
     first = write(path, kind)

@@ -75,7 +75,7 @@ example:
 """  # noqa: E501
 EXPORT = """Write rows, in the order they came, to a file (.parquet, .csv, .arrow) or, with another ending, to a folder.
 
-CSV and Parquet files can be loaded again (dsms load).
+CSV, Parquet and Arrow files can be loaded again (dsms load).
 
 example:
   dsms archive export flights flights.csv --data dsms-data --since 2013-02-01

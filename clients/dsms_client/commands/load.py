@@ -1,5 +1,5 @@
-"""Send the rows of files to a stream or table: CSV or TSV, JSON (lines or an array), Parquet, logs of Zeek and
-of web servers; each may be compressed (.gz, .zst, .bz2).  `-` is standard input.
+"""Send the rows of files to a stream or table: CSV or TSV, JSON (lines or an array), Parquet, Arrow IPC
+(files, which are Feather, and streams), logs of Zeek and of web servers; each may be compressed (.gz, .zst, .bz2).  `-` is standard input.
 
 What a file holds is known by its name, else (.txt, .log, -) by how it begins; --format says it.
 Columns are matched by name: as it is written, else in any case, else with _ for what a name can't
@@ -58,6 +58,7 @@ from dsms.errors import UsageError
 from dsms_client.cli import FAILED, OK
 from dsms_client.commands import connection
 from dsms_client.files.options import (
+    COLUMNAR,
     KINDS,
     Options,
     delimiter_of,
@@ -67,6 +68,7 @@ from dsms_client.files.options import (
 )
 from dsms_client.files.send import LoadJob
 from dsms_client.files.several import expand
+from dsms_client.files.source import ENDINGS, PACKED
 
 # seconds for which a load waits for a server that is gone; at a terminal as long as people like
 RECONNECT = 300.0
@@ -105,8 +107,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=0,
         metavar="N",
-        help="leave out what stands before this line (row, in Parquet) of the first file; each "
-        "object of an array in JSON counts as one line at least",
+        help="leave out what stands before this line (row, in Parquet and Arrow) of the first "
+        "file; each object of an array in JSON counts as one line at least",
     )
     connection.add_options(parser)
 
@@ -237,9 +239,7 @@ def _job(
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.follow and any(
-        path.endswith((".gz", ".zst", ".bz2", ".parquet")) for path in args.files
-    ):
+    if args.follow and (args.format in COLUMNAR or any(map(_is_no_text, args.files))):
         raise UsageError("DS530", "only files of text grow line by line", hint="leave out --follow")
     if args.follow and "-" in args.files:
         raise UsageError("DS530", "standard input is read to its end anyway: leave out --follow")
@@ -276,6 +276,11 @@ def run(args: argparse.Namespace) -> int:
         return all([(await load(client, job, reporter)).clean for job in jobs])
 
     return OK if asyncio.run(with_client(args, work)) else FAILED
+
+
+def _is_no_text(path: str) -> bool:
+    base, _, ending = path.lower().rpartition(".")
+    return bool(base) and (ending in PACKED or ENDINGS.get(ending) in COLUMNAR)
 
 
 def _check_table(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dsms_client.files.options import BOM
+from dsms_client.files.unreadable import ARROW
 
 # Apache's common and combined log formats (mod_log_config); quotes inside are written \"
 APACHE = (  # the quotes are part of it
@@ -20,6 +21,8 @@ def kind_of(head: bytes) -> str:
     """One of KINDS: what begins so."""
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(ARROW):
+        return "arrow"
     text = head.removeprefix(BOM).decode(errors="replace").lstrip()
     if text.startswith("#separator "):
         return "zeek"

@@ -21,8 +21,8 @@ def read(
     options: Options | None = None,
     rows: int = 50_000,
 ) -> tuple[Mapping, Pieces]:
-    """How the file's columns match the stream's, and its pieces (of Parquet at most `rows` rows
-    each).  `options`: None for those of the source.
+    """How the file's columns match the stream's, and its pieces (of Parquet and Arrow at most
+    `rows` rows each).  `options`: None for those of the source.
 
     Raises DS530, DS532; and DS503 (perhaps with the first piece) if a unit is needed and not
     given."""
@@ -44,6 +44,10 @@ def read(
             from dsms_client.files import parquetfile
 
             mapping, pieces = parquetfile.read(source, columns, renamed, rows, options)
+        case "arrow":
+            from dsms_client.files import arrowfile
+
+            mapping, pieces = arrowfile.read(source, columns, renamed, rows, options)
         case _:
             from dsms_client.files import jsonfile
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from dsms.errors import UsageError
 
 BOM = b"\xef\xbb\xbf"
-KINDS = ("csv", "tsv", "jsonl", "json", "parquet", "zeek", "apache", "lines")
+KINDS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "zeek", "apache", "lines")
+COLUMNAR = ("parquet", "arrow")  # typed columns in place of lines of text
 # cells of CSV that are NULL unless others are given, and unless they are quoted
 NULLS = ("", "NULL", "\\N")
 NO_FILES = ("idna", "punycode", "undefined")  # codecs of text in which no file is written

@@ -1,4 +1,4 @@
-"""Parquet: typed already, so the server judges its columns as a whole and its rows one by one."""
+"""Parquet files."""
 
 from __future__ import annotations
 
@@ -6,30 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
-import pyarrow.types as kinds
 
 from dsms.errors import UsageError
-from dsms.forms.encodings import without_encodings
-from dsms.lists import item_of
-from dsms.untrusted.types import check_schema, decoded, is_list
-from dsms_client.files import unreadable
+from dsms.untrusted.types import check_schema
+from dsms_client.files import columnar, unreadable
 from dsms_client.files.options import Options
-from dsms_client.files.pieces import (
-    Column,
-    Mapping,
-    Piece,
-    Pieces,
-    Reject,
-    map_columns,
-    note,
-    texts_of,
-)
+from dsms_client.files.pieces import Column, Mapping, Pieces, map_columns
 from dsms_client.files.source import STDIN, FileSource
-from dsms_client.files.text import convert, no_unit, reason, suspects
 
 
 def read(
@@ -44,8 +29,12 @@ def read(
         file = open_parquet(source)
         mapping = replace(map_columns(file.schema_arrow.names, columns, renamed), options=options)
         check_schema(pa.schema([file.schema_arrow.field(s) for s in mapping.used]))
-    _check_units(file.schema_arrow, mapping)
-    return mapping, _pieces(file, source, mapping, rows)
+    columnar.check_units(file.schema_arrow, mapping)
+    total = max(file.metadata.num_rows, 1)
+    found = columnar.pieces(
+        _batches(file, mapping, rows), mapping, lambda seen: source.size * seen // total
+    )
+    return mapping, found
 
 
 @contextmanager
@@ -70,108 +59,10 @@ def open_parquet(source: FileSource) -> pyarrow.parquet.ParquetFile:
         )
 
 
-def _check_units(schema: pa.Schema, mapping: Mapping) -> None:
-    """Raises DS503 for numbers that are instants of no known unit."""
-    for (name, sql), parts in zip(mapping.columns, mapping.source, strict=True):
-        instants = sql == "TIMESTAMP" or item_of(sql) == "TIMESTAMP"
-        if instants and mapping.options.unit is None and len(parts) == 1:
-            kind = schema.field(parts[0]).type
-            if _is_number(_item(kind)):
-                raise no_unit(name, str(kind))
-
-
-def _item(kind: pa.DataType) -> pa.DataType:
-    """What lists hold; other types as they are."""
-    return decoded(kind).value_type if is_list(decoded(kind)) else kind
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    kind = decoded(kind)
-    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
-
-
-def _pieces(
-    file: pyarrow.parquet.ParquetFile,
-    source: FileSource,
-    mapping: Mapping,
-    rows: int,
-) -> Pieces:
-    pairs = [(n, t, s) for (n, t), s in zip(mapping.columns, mapping.source, strict=True) if s]
-    total, seen = max(file.metadata.num_rows, 1), 0
+def _batches(
+    file: pyarrow.parquet.ParquetFile, mapping: Mapping, rows: int
+) -> Iterator[pa.RecordBatch]:
     with file:
         for batch in file.iter_batches(rows, columns=mapping.used):
-            lines = np.arange(seen + 1, seen + 1 + batch.num_rows)
-            seen += batch.num_rows
             batch.validate(full=True)
-            bad: dict[int, str] = {}
-            arrays = [_column(_joined(batch, s), n, t, mapping.options, bad) for n, t, s in pairs]
-            named = pa.RecordBatch.from_arrays(arrays, [n for n, _, _ in pairs])
-            rejects = [Reject(int(lines[i]), why, "") for i, why in sorted(bad.items())]
-            if bad:
-                good = np.setdiff1d(np.arange(len(lines)), list(bad))
-                named, lines = named.take(pa.array(good)), lines[good]
-            yield Piece(named, lines, rejects, source.size * seen // total)
-
-
-def _joined(batch: pa.RecordBatch, parts: Sequence[str]) -> pa.Array:
-    """A column of the file, or the texts of several."""
-    if len(parts) == 1:
-        return batch.column(parts[0])
-    texts = {part: batch.column(part).cast(pa.string()) for part in parts}
-    return texts_of(texts, parts, batch.num_rows)
-
-
-def _column(
-    array: pa.Array, name: str, sql: str, options: Options, bad: dict[int, str]
-) -> pa.Array:
-    """A column as it is sent, the rows that have no such value noted in `bad`."""
-    if (item := item_of(sql)) is not None and is_list(decoded(array.type)):
-        return _lists(without_encodings(array), name, item, options, bad)
-    if sql == "TIMESTAMP":
-        return _instants(array, name, options, bad)
-    if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
-        return _floats(array, name, bad)
-    return array
-
-
-def _lists(
-    array: pa.Array, name: str, item: str, options: Options, bad: dict[int, str]
-) -> pa.Array:
-    """Lists whose items are what a column of them would be."""
-    items, wrong = array.flatten(), dict[int, str]()
-    found = _column(items, name, item, options, wrong)
-    if found is items:
-        return array
-    count = pc.list_value_length(array).fill_null(0).cast(pa.int64()).to_numpy()
-    starts = np.concatenate([[0], np.cumsum(count)])
-    for at, why in wrong.items():
-        bad.setdefault(int(np.searchsorted(starts, at, "right")) - 1, why)
-    mask = array.is_null() if array.null_count else None
-    return pa.LargeListArray.from_arrays(pa.array(starts), found, mask=mask)
-
-
-def _floats(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
-    """Integers as floats."""
-    floats = array.cast(pa.float64(), safe=False)
-    for row in suspects(floats).tolist():
-        if int(floats[row].as_py()) != (value := array[row].as_py()):
-            bad.setdefault(row, f"{name}: {value} is not FLOAT{reason(str(value), 'FLOAT')}")
-    return floats
-
-
-def _instants(array: pa.Array, name: str, options: Options, bad: dict[int, str]) -> pa.Array:
-    """Numbers and text as instants, the rows that have none noted in `bad`; other columns as they
-    are."""
-    if kinds.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    text = (
-        kinds.is_string(array.type)
-        or kinds.is_large_string(array.type)
-        or kinds.is_string_view(array.type)
-    )
-    if not text and not _is_number(array.type):
-        return array
-    texts = array.cast(pa.string())
-    found, wrong = convert(texts, "TIMESTAMP", options)
-    note(bad, wrong, texts, name, "TIMESTAMP", options)
-    return found
+            yield batch

@@ -21,7 +21,8 @@ NO_TEXT = "not UTF-8 text"
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A line (from 1; the row number in Parquet) that is not a row of the stream, and why."""
+    """A line (from 1; in Parquet and Arrow a row's number) that is not a row of the stream, and
+    why."""
 
     line: int
     reason: str

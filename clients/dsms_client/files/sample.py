@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from dsms.untrusted.types import decoded, is_list
+from dsms.forms.encodings import without_encodings
+from dsms.untrusted.types import decoded, is_list, why_not
 from dsms_client.files import csvfile, json_array, linesfile, nested, zeekfile
 from dsms_client.files.csvfile import one_array
 from dsms_client.files.header import read_header
@@ -21,7 +22,7 @@ from dsms_client.files.jsonvalue import is_unicode
 from dsms_client.files.open import read
 from dsms_client.files.options import BOM, Options
 from dsms_client.files.pieces import NO_TEXT, Reject, check_apart
-from dsms_client.files.source import FileSource
+from dsms_client.files.source import STDIN, FileSource
 from dsms_client.files.text import convert
 
 
@@ -57,10 +58,32 @@ class _Beginning(FileSource):
             yield io.BytesIO(self._bytes)
 
 
+class _Ahead(_Beginning):
+    """Standard input, of which as much is looked at as is asked for."""
+
+    def __init__(self, source: FileSource) -> None:
+        super().__init__(source, b"", source.options)
+        self._source, self._at = source, 0
+
+    def head(self, size: int) -> bytes:
+        return self._source.head(size)
+
+    @contextlib.contextmanager
+    def binary(self) -> Iterator[Any]:
+        yield self
+
+    def read(self, size: int) -> bytes:
+        part = self.head(self._at + size)[self._at :]
+        self._at += len(part)
+        return part
+
+
 def sample_of(source: FileSource, options: Options, size: int, rows: int) -> Sample:
     """Raises DS530, DS532."""
     if source.kind == "parquet":
         return _parquet(source, rows)
+    if source.kind == "arrow":
+        return _arrow(source, rows)
     head = source.head(size)
     if len(head) == size:
         head = head[: head.rfind(b"\n") + 1] or head
@@ -181,25 +204,44 @@ def _flat(value: dict[str, Any], before: str, depth: int = nested.DEPTH) -> dict
 def _parquet(source: FileSource, rows: int) -> Sample:
     from dsms_client.files.parquetfile import explained, open_parquet
 
-    sample = Sample({})
-    with explained(source), source.guarded(), open_parquet(source) as file:
-        schema = file.schema_arrow
-        check_apart(schema.names)
-        for one in schema:
-            sql = _sql_of(one.type)
-            if sql is None:
-                sample.left_out[one.name] = f"which is {one.type}"
-            else:
-                sample.types[one.name] = sql
+    begin = _Beginning(source, source.whole(), source.options) if source.path == STDIN else source
+    with explained(source), source.guarded(), open_parquet(begin) as file:
+        sample = _typed(file.schema_arrow)
         batch = next(file.iter_batches(rows, columns=list(sample.types)), None)
+    return _filled(sample, batch)
+
+
+def _arrow(source: FileSource, rows: int) -> Sample:
+    from dsms_client.files.arrowfile import beginning, explained, open_arrow
+
+    begin = _Ahead(source) if source.path == STDIN else source
+    with open_arrow(begin) as file, explained(source):
+        sample = _typed(file.schema)
+        batch = beginning(file, list(sample.types), rows)
+    return _filled(sample, batch)
+
+
+def _typed(schema: pa.Schema) -> Sample:
+    """Without texts yet.  Raises DS532."""
+    sample = Sample({})
+    check_apart(schema.names)
+    for one in schema:
+        sql = _sql_of(one.type)
+        if sql is None or why_not(one.type):
+            sample.left_out[one.name] = f"which is {one.type}"
+        else:
+            sample.types[one.name] = sql
+    return sample
+
+
+def _filled(sample: Sample, batch: pa.RecordBatch | None) -> Sample:
     for name, sql in sample.types.items():
         if batch is None:
             sample.texts[name] = pa.array([], pa.string())
         elif sql == "BYTES" or sql.startswith("LIST"):
             sample.texts[name] = pa.array(["" for _ in range(batch.num_rows)])
         else:
-            column = batch.column(name)
-            sample.texts[name] = column.cast(pa.string())
+            sample.texts[name] = without_encodings(batch.column(name)).cast(pa.string())
     return sample
 
 
@@ -217,6 +259,8 @@ def _sql_of(kind: pa.DataType) -> str | None:
         (kinds.is_boolean, "BOOL"), (kinds.is_integer, "INT"), (kinds.is_floating, "FLOAT"),
         (kinds.is_timestamp, "TIMESTAMP"), (kinds.is_date, "TIMESTAMP"),
         (kinds.is_duration, "INTERVAL"), (kinds.is_string, "STRING"),
-        (kinds.is_large_string, "STRING"), (kinds.is_binary, "BYTES"),
+        (kinds.is_large_string, "STRING"), (kinds.is_string_view, "STRING"),
+        (kinds.is_binary, "BYTES"), (kinds.is_large_binary, "BYTES"),
+        (kinds.is_binary_view, "BYTES"), (kinds.is_fixed_size_binary, "BYTES"),
     )  # a table  # fmt: skip
     return next((sql for test, sql in tests if test(kind)), None)

@@ -28,13 +28,15 @@ __all__ = ["BOM", "KINDS", "NULLS", "FileSource"]
 STDIN = "-"
 ENDINGS = {
     "csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "json",
-    "parquet": "parquet", "pq": "parquet", "txt": None, "log": None, "dat": None, "data": None,
+    "parquet": "parquet", "pq": "parquet", "arrow": "arrow", "arrows": "arrow",
+    "feather": "arrow", "ipc": "arrow", "txt": None, "log": None, "dat": None, "data": None,
 }  # a table  # fmt: skip
 PACKED = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 MARKS = (  # how files begin that are something else than text: bytes, what it is, what to do
     (b"\x1f\x8b", "compressed with gzip", "add .gz to its name"),
     (b"PAR1", "a Parquet file", "its name should end in .parquet, or give --format parquet"),
-    (b"ARROW1", "an Arrow file", "write it as Parquet: pyarrow.parquet.write_table"),
+    (b"ARROW1", "an Arrow file", "its name should end in .arrow, or give --format arrow"),
+    (b"\xff" * 4, "an Arrow stream", "its name should end in .arrow, or give --format arrow"),
     (b"PK\x03\x04", "a ZIP archive, or a spreadsheet", "unpack it, or save it as CSV"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "add .zst to its name"),
     (b"BZh", "compressed with bzip2", "add .bz2 to its name"),
@@ -69,8 +71,8 @@ class FileSource:
             raise UsageError(
                 "DS530",
                 f"cannot tell what {path} holds from its name",
-                hint="names end in .csv, .tsv, .jsonl, .json, .parquet, .txt or .log; .gz, .zst or "
-                f".bz2 may follow; or say --format {'|'.join(KINDS)}",
+                hint="names end in .csv, .tsv, .jsonl, .json, .parquet, .arrow, .feather, .txt or "
+                f".log; .gz, .zst or .bz2 may follow; or say --format {'|'.join(KINDS)}",
             )
         self.size = 0 if path == STDIN else _size(path)
         self.kind: str = options.kind or ENDINGS.get(ending) or self._guess()
@@ -86,6 +88,13 @@ class FileSource:
                 return bytes(_filled(_recoded(unpacked, self.options.encoding), size))
         with self.guarded():
             return _stdin(self.options.encoding).head(size)
+
+    def whole(self) -> bytes:
+        """All bytes, decompressed; of standard input they are still to be read.  Raises DS530."""
+        size = HEAD
+        while len(found := self.head(size)) == size:
+            size *= 2
+        return found
 
     def raw_head(self) -> bytes | None:
         """The first bytes as they are on disk; None if they can't be looked at."""
@@ -209,16 +218,21 @@ class _Stdin:
         start = start.encode() if isinstance(start, str) else start
         packed = next((p for mark, p in MAGIC.items() if start.startswith(mark)), None)
         self._stream = _recoded(_unpacked(_Behind(start, raw), packed), encoding)
-        self._head = b""
+        self._head, self._at = b"", 0  # what was looked at, and how much of it was read
 
     def head(self, size: int) -> bytes:
-        if len(self._head) < size:
-            self._head += _filled(self._stream, size - len(self._head))
-        return self._head[:size]
+        end = self._at + size
+        if len(self._head) < end:
+            self._head += _filled(self._stream, end - len(self._head))
+        return self._head[self._at : end]
 
     def read(self, size: int) -> bytes:
-        part, self._head = self._head[:size], self._head[size:]
-        return part or bytes(self._stream.read(size) or b"")
+        part = self._head[self._at : self._at + size]
+        if not part:
+            self._head, self._at = b"", 0
+            return bytes(self._stream.read(size) or b"")
+        self._at += len(part)
+        return part
 
 
 _open: list[_Stdin] = []  # at most one

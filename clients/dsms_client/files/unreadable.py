@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import zlib
 
+from dsms.untrusted.metadata import Malformed
+
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}  # how such files begin
 PARQUET = b"PAR1"
+ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # a file, a stream
+FEATHER = b"FEA1"  # its first version, which is not Arrow's format
 
 
 def unpacked(problem: Exception, packed: str | None, head: bytes | None) -> tuple[str, str | None]:
@@ -35,4 +39,19 @@ def parquet(problem: Exception, head: bytes | None) -> str:
         return "it does not begin as Parquet does" if head else "it is empty"
     if "footer" in str(problem) or "file size" in str(problem):
         return "it is cut short, or damaged: its end is not that of Parquet"
+    return "it is damaged"
+
+
+def arrow(problem: Exception, head: bytes | None) -> str:
+    """What is wrong with a file that can't be read as Arrow; `head` as for `parquet`."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    if isinstance(problem, NotImplementedError | MemoryError):
+        return str(problem)
+    if head is not None and head.startswith(FEATHER):
+        return "it is of Feather's first version: write it anew"
+    if head is not None and not head.startswith(ARROW):
+        return "it does not begin as Arrow does" if head else "it is empty"
+    if isinstance(problem, Malformed):
+        return text if (text := str(problem)).startswith("it ") else f"it is damaged: {text}"
     return "it is damaged"
