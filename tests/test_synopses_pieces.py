@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import shutil
 
+import numpy as np
 import pytest
 
+from dsms.aggregates import buckets
 from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import UsageError
@@ -21,6 +23,10 @@ QUERIES = {
     "median": "SELECT k, MEDIAN(v) AS x FROM s [RANGE 60 ms SLIDE 20 ms] GROUP BY k",
     "global": "SELECT MAX(v) AS m FROM s [RANGE 50 ms SLIDE 10 ms] WHERE v % 2 = 0",
     "istream": "SELECT Istream(COUNT(*) AS n) FROM s [RANGE 50 ms SLIDE 5 ms]",
+    "histogram": (
+        "SELECT k, HISTOGRAM(v, [40, 90, 200]) AS h FROM s [RANGE 80 ms SLIDE 20 ms] GROUP BY k"
+    ),
+    "counts": "SELECT HISTOGRAM(v, [40, 90, 200]) AS h FROM s [RANGE 80 ms SLIDE 20 ms]",
     "counted": "SELECT SUM(v) AS x FROM s [ROWS 30 SLIDE 10]",
 }
 
@@ -136,3 +142,26 @@ def test_a_boundary_of_many_queries_in_turns(drop):
         return {q.name: told(db.subscribe(q.name, 0)) for q in db.runtime.queries.values()}
 
     assert run(lambda: True) == run(None)
+
+
+@pytest.mark.parametrize("window", ["RANGE 80 ms SLIDE 10 ms", "RANGE 20 ms SLIDE 20 ms"])
+def test_of_broad_cells_fewer_are_answered_at_once(window, monkeypatch):
+    """As many counters as there are cells of other aggregates: a cell has one for each range."""
+    monkeypatch.setattr(lowering, "PIECE", 60)
+    edges, seen = list(range(0, 400, 10)), []
+    lower = buckets.BucketCells.lower
+
+    def counted(self, state):
+        seen.append(state.counts.size)
+        return lower(self, state)
+
+    monkeypatch.setattr(buckets.BucketCells, "lower", counted)
+    db = Engine()
+    db.execute("CREATE STREAM s (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t")
+    db.execute(
+        f"CREATE QUERY q AS SELECT k, HISTOGRAM(v, {edges}) AS h FROM s [{window}] GROUP BY k"
+    )
+    db.ingest("s", {**rows(0, 100), "k": np.arange(100) % 9})
+    db.heartbeat("s", 90_000)
+    assert len(told(db.subscribe("q", 0))) > 1
+    assert seen and max(seen) <= 60 and seen.count(41) > 9

@@ -103,18 +103,19 @@ class BucketCells(Folds):
     constant = True
 
     @property
-    def width(self) -> int:
+    def breadth(self) -> int:
         return len(self.edges) + 1
 
     def empty(self, cells: int) -> Counts:
-        return Counts(np.zeros((cells, self.width), np.int64))
+        return Counts(np.zeros((cells, self.breadth), np.int64))
 
     def lift(self, rows: CellRows, cells: int) -> Counts:
         (column,) = rows.args
         words, valid = self.coding.encode(column)[0], validity(column)
-        place = rows.cell * self.width + np.searchsorted(self.edges, words, side="right")
-        found = np.bincount(place if valid is None else place[valid], minlength=cells * self.width)
-        return Counts(found.astype(np.int64, copy=False).reshape(cells, self.width))
+        width = self.breadth
+        place = rows.cell * width + np.searchsorted(self.edges, words, side="right")
+        found = np.bincount(place if valid is None else place[valid], minlength=cells * width)
+        return Counts(found.astype(np.int64, copy=False).reshape(cells, width))
 
     def combine(self, older: Counts, newer: Counts) -> Counts:
         return Counts(older.counts + newer.counts)

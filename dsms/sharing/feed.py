@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from dsms.aggregates.parts.fold import folds
 from dsms.operators.basic import filter_batch
 from dsms.operators.expressions import ErrorCounter, compile_predicate
 from dsms.sharing.column import AggregateColumn, FeedColumn
@@ -26,7 +27,7 @@ from dsms.sql.expr import AggCall, Expr, conjunction
 from dsms.state.batch import Batch, concat
 
 ENOUGH = 1 << 14  # rows that are lifted together, at least (or a quarter of the groups)
-CELLS = 1 << 16  # cells that are made at once, about
+CELLS = 1 << 16  # cells (or numbers in them) that are made at once, about
 
 
 class GroupFeed(Protocol):
@@ -109,6 +110,12 @@ class GroupFeed(Protocol):
     def trim(self, number: int) -> None:
         """No sub-window before `number` will be asked for."""
         ...
+
+
+def numbers_of(feed: GroupFeed) -> int:
+    """What the cells of all groups hold in the broadest column: as much work as so many cells."""
+    columns = feed.columns.values()
+    return feed.space.groups * max((folds(c.algebra).breadth for c in columns), default=1)
 
 
 class SingleFeed(GroupFeed, Protocol):
@@ -263,7 +270,8 @@ class Feed(RowFeed[AggregateColumn]):
         groups = self.space.groups
         for column in self.columns.values():
             column.grow(groups)
-        start, most = 0, max(1, CELLS // groups)
+        at_once = numbers_of(self)
+        start, most = 0, max(1, CELLS // at_once)
         while start < len(rows):
             first = int(sub[start])
             yield from self._going_to(first)
@@ -271,7 +279,7 @@ class Feed(RowFeed[AggregateColumn]):
             count = int(sub[stop - 1]) - first + 1
             cell = (sub[start:stop] - first) * groups + code[start:stop]
             piece = rows if stop - start == len(rows) else rows.slice(start, stop)
-            much = groups > CELLS // 4 or len(piece) > ENOUGH
+            much = at_once > CELLS // 4 or len(piece) > ENOUGH
             for column in self.columns.values():
                 state = column.lift(piece, ts[start:stop], cell, count * groups, self.errors)
                 if much:
@@ -290,11 +298,12 @@ class Feed(RowFeed[AggregateColumn]):
 
     def _going_to(self, number: int) -> Iterator[None]:
         assert self.open is not None
-        most = max(1, CELLS // self.space.groups)
+        at_once = numbers_of(self)
+        most = max(1, CELLS // at_once)
         while (some := min(number - self.open, most)) > 0:
             for column in self.columns.values():
                 yield from column.skipping(some)
-                if some * self.space.groups > CELLS // 4:
+                if some * at_once > CELLS // 4:
                     yield
             self.open += some
             self.updates += some

@@ -27,7 +27,7 @@ from dsms.running.faults import too_much_state
 from dsms.sharing import same_query, ungrouped
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.columns import ROWS
-from dsms.sharing.feed import CELLS, GroupFeed
+from dsms.sharing.feed import CELLS, GroupFeed, numbers_of
 from dsms.sharing.lowering import lowering
 from dsms.sharing.member import Above, Cells, Due, Kind, Member, share_errors
 from dsms.sharing.portions import portions
@@ -174,7 +174,7 @@ class Group(ABC, Generic[F, R]):
     def _all_due(self, limit: int) -> list[Due[R]]:
         """Members with the boundaries up to `limit` that can be answered; those of one SLIDE share
         an array."""
-        most = max(1, min(MANY, CELLS // self.feed.space.groups))
+        most = max(1, min(MANY, CELLS // numbers_of(self.feed)))
         known: dict[tuple[object, ...], np.ndarray] = {}
         due = []
         for member in self.members:
@@ -228,7 +228,7 @@ class Group(ABC, Generic[F, R]):
 
     def _portions(self, due: list[Due[R]]) -> Iterator[list[Due[R]]]:
         """Those that are answered in one go."""
-        return portions(due, self.feed.space.groups)
+        return portions(due, numbers_of(self.feed))
 
     def _answer(self, due: list[Due[R]]) -> None:
         """Answer and report; where an answer fails, the boundaries before it stand."""
@@ -324,7 +324,7 @@ class Group(ABC, Generic[F, R]):
 
     def _alike(self, due: Sequence[Due[R]]) -> Generator[None, None, list[Cells]]:
         """Members with the same aggregates (CS1, CS2): one probe for all spans."""
-        many = len(due) * self.feed.space.groups > CELLS // 4
+        many = len(due) * numbers_of(self.feed) > CELLS // 4
         first = due[0][0].request
         asked = self.asks(due)
         view = due[0][0].view

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.parts.cells import State
+from dsms.aggregates.parts.fold import folds
 from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.column import AggregateColumn, FeedColumn
 from dsms.sharing.incremental import Answers
 from dsms.sql.expr import AggCall
 
-PIECE = 1 << 14  # cells whose answers are computed in one go
+PIECE = 1 << 14  # cells (or numbers in them) whose answers are computed in one go
 SPANS = 4  # that are probed some groups at a time
 
 Columns = Mapping[AggCall, FeedColumn]
@@ -33,17 +34,20 @@ def lowering(
     columns  of the feed;  asked  of synopses, as `Group.asks` says it
     view     what is read instead of the feed;  kept  the last answers, where the next ones are
              made of them"""
-    if cell is not None and len(cell) > PIECE:
-        column = columns[agg] if view is None else view.column(agg)
-        if kept is None and (view is None or view.single) and _by_groups(column, asked):
-            return (yield from _in_parts(column, agg, asked, cell))
+    column = columns[agg] if view is None else view.column(agg)
+    piece = max(1, PIECE // folds(column.algebra).breadth)
+    one = kept is None and (view is None or view.single)
+    if cell is not None and len(cell) > piece and one and _by_groups(column, asked):
+        return (yield from _in_parts(column, agg, asked, cell, piece))
     state = yield from _probed(columns, agg, asked, view, kept)
-    if cell is None or len(cell) <= PIECE:
+    if cell is None and piece < PIECE:
+        cell = np.arange(column.algebra.size(state))
+    if cell is None or len(cell) <= piece:
         return _lowered(columns, agg, state, view, cell)
     found = []
-    for start in range(0, len(cell), PIECE):
+    for start in range(0, len(cell), piece):
         yield
-        found.append(_lowered(columns, agg, state, view, cell[start : start + PIECE]))
+        found.append(_lowered(columns, agg, state, view, cell[start : start + piece]))
     return pa.concat_arrays(found)
 
 
@@ -53,12 +57,16 @@ def _by_groups(column: FeedColumn, asked: tuple[np.ndarray, ...]) -> TypeGuard[A
 
 
 def _in_parts(
-    column: AggregateColumn, agg: AggCall, asked: tuple[np.ndarray, ...], cell: np.ndarray
+    column: AggregateColumn,
+    agg: AggCall,
+    asked: tuple[np.ndarray, ...],
+    cell: np.ndarray,
+    piece: int,
 ) -> Generator[None, None, pa.Array]:
     """The answers at `cell`, probed and computed for some groups after the others."""
     (low, high), groups = asked, column.synopsis.groups
     span, code = np.divmod(cell, groups)
-    width = max(1, PIECE // 2 // len(low))
+    width = max(1, piece // 2 // len(low))
     order = np.argsort(code // width, kind="stable")
     edges = np.arange(0, groups + width, width)
     cuts = np.searchsorted((code // width)[order], np.arange(len(edges)))

@@ -13,7 +13,7 @@ from dsms.api import Cancel
 from dsms.plan.boundaries import next_boundary
 from dsms.sharing import collective
 from dsms.sharing.choose_synopsis import MANY, outgrown
-from dsms.sharing.feed import Feed, GroupFeed
+from dsms.sharing.feed import Feed, GroupFeed, numbers_of
 from dsms.sharing.group import Group
 from dsms.sharing.member import Cells, Due, Member, share_errors
 from dsms.sharing.portions import portions
@@ -233,14 +233,14 @@ class StreamGroup(Group[GroupFeed, Request]):
             due = [d for d in due if collective.threshold_of(d[0]) is None]
             yield from portions(seek, 1)
         if due:
-            yield from portions(due, self.feed.space.groups)
+            yield from portions(due, numbers_of(self.feed))
 
     def answers(self, due: Sequence[Due[Request]]) -> Generator[None, None, list[Cells]]:
         found = collective.bundles(self, due)
         share_errors(self.feed.feeds, self.members)
         cells = yield from collective.answers(self, due, found)
         rest = [i for i in range(len(due)) if i not in cells]
-        for part in portions([due[i] for i in rest], self.feed.space.groups) if rest else ():
+        for part in portions([due[i] for i in rest], numbers_of(self.feed)) if rest else ():
             others = yield from Group.answers(self, part)
             at = {id(m): k for k, (m, _) in enumerate(part)}
             cells |= {i: others[at[id(due[i][0])]] for i in rest if id(due[i][0]) in at}

@@ -82,7 +82,7 @@ class Interval:
         level = 1
         while len(new := np.arange(max(old >> level, -(-self.first >> level)), self.next >> level)):
             half = place(self.ring, level - 1, np.arange(2 * new[0], 2 * new[-1] + 2))
-            if len(new) == 1 and self.groups > PART:
+            if len(new) == 1 and self.groups > self._part:
                 yield from self._united(level, new, half)
             else:
                 base = (np.arange(2 * len(new)) >> 1) * self.groups
@@ -91,9 +91,14 @@ class Interval:
                 self._enter(level, new, self.tape.keep(both, self.groups, len(new)))
             level += 1
 
+    @property
+    def _part(self) -> int:
+        """Groups that are put together in one go."""
+        return max(1, PART // self.algebra.breadth)
+
     def _united(self, level: int, new: np.ndarray, half: np.ndarray) -> Iterator[None]:
         """One base interval of two, some of the groups at a time."""
-        edges = np.append(np.arange(0, self.groups, PART), self.groups)
+        edges = np.append(np.arange(0, self.groups, self._part), self.groups)
         at = self.tape.cut(self.begins[half], self.ends[half], edges)
         begin = self.tape.end
         for k, (first, stop) in enumerate(pairwise(edges.tolist())):

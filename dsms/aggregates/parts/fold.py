@@ -101,6 +101,12 @@ class Folds(Algebra):
     duplicate_insensitive: bool = False
     constant = False  # whether a state takes the same space however many rows there are
 
+    @property
+    def breadth(self) -> int:
+        """Numbers that a cell holds, as far as all hold as many: so many times as much work it
+        is."""
+        return 1
+
     def close(self, state: State) -> State:
         return state
 
