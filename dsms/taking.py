@@ -22,7 +22,7 @@ from dsms.intake.defaults import filled
 from dsms.intake.handed_on import not_too_far
 from dsms.intake.named_values import named_values
 from dsms.intake.outcome import Accepted
-from dsms.intake.shedding import Waited, missed, noted, thinned
+from dsms.intake.shedding import Shed, Waited, noted, remember, shed_of, thinned
 from dsms.intake.stream import StreamInput
 from dsms.listening import Listening, telling
 from dsms.python_functions.cutting import cuttable
@@ -106,10 +106,10 @@ class Taking(Listening):
             )
         entry = self.runtime.inputs[key]
         kept = thinned(entry, rows, waited)
-        report = self.take(key, kept, part=part, cancel=cancel)
         shed = len(rows) - len(kept)
-        if shed and not len(kept):
-            missed(entry, not_too_far(entry, rows.columns))
+        columns = not_too_far(entry, rows.columns) if shed and not len(kept) else rows.columns
+        told = shed_of(entry, columns, len(kept))
+        report = self.take(key, kept, part=part, cancel=cancel, shed=told)
         return replace(report, shed=shed) if shed else report
 
     def _converted(self, key: str, data: Any) -> Converted:
@@ -127,18 +127,23 @@ class Taking(Listening):
         now: int | None = None,
         part: FramePart | None = None,
         cancel: Cancel | None = None,
+        shed: Shed | None = None,
     ) -> IngestReport:
         """Converted rows for a stream, by its key: written down, then applied.
 
         now   the system time at which they came; None: the engine's
-        part  which rows of which frame of which writer they are"""
+        part  which rows of which frame of which writer they are
+        shed  what the stream has shed with this frame"""
         entry, now = self._open(key, now)
         if self.saver is not None:
-            self.saver.rows(key, rows, now, part)
+            self.saver.rows(key, rows, now, part, shed)
         if part is not None:
             self.writers.note(part, key)
         rows = self._completed(entry, rows)
-        return self._apply(key, entry, rows, now, cancel).report(rows)
+        taken = self._apply(key, entry, rows, now, cancel)
+        if shed is not None:
+            remember(entry, shed)
+        return taken.report(rows)
 
     def _completed(self, entry: StreamInput, rows: Converted) -> Converted:
         return completed(rows, entry.definition, self.runtime.settings.statement_bytes)

@@ -327,6 +327,32 @@ def test_what_was_kept_comes_back(tmp_path):
         again.close()
 
 
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("end", [killed, Engine.close])
+def test_what_was_shed_comes_back(tmp_path, end, saved):
+    """Of a frame of which nothing was kept nothing was known, and an answer was of all rows."""
+    folder, count = str(tmp_path / "db"), "SELECT COUNT(*) FROM s [RANGE 10 s]"
+    made = engine(0.5, folder)
+    made.ingest("s", [[1, 1.0, S]] * 50, client="w", seq=1)
+    if saved:
+        assert made.saver is not None and made.saver.checkpoint()
+    made.runtime.inputs["s"].shedder.share = LEAST
+    assert made.ingest("s", [[1, 1.0, 2 * S]], client="w", seq=2).shed == 1
+    assert made.ingest("s", [[1, 1.0, 3 * S]] * 2, client="w", seq=3).shed == 2
+    made.heartbeat("s", 12 * S)
+    shedder, share = made.runtime.inputs["s"].shedder, made.execute(count)[0].share
+    known = shedder.offered, shedder.shed, shedder.share, shedder.history
+    assert (share, shedder.history[-1]) == (0.0, [3 * S, 0, 3])
+    streams = ask(made, "SHOW STREAMS")
+    end(made)
+    again = Engine(folder)
+    found = again.runtime.inputs["s"].shedder
+    assert (found.offered, found.shed, found.share, found.history) == known
+    assert (ask(again, "SHOW STREAMS"), again.execute(count)[0].share) == (streams, share)
+    assert again.ingest("s", [[1, 1.0, 3 * S]] * 2, client="w", seq=3).repeated == 1
+    again.close()
+
+
 def test_late_rows_go_on_with_their_weights():
     made = Engine()
     made.execute(

@@ -44,6 +44,20 @@ class Waited(NamedTuple):
     at: int
 
 
+class Shed(NamedTuple):
+    """What a stream has shed once a frame was thinned, as it is written down with the rows of the
+    frame that are kept.
+
+    offered, shed, share  as in `Shedder`
+    missed                rows of the frame, if none of them is kept, and `newest`: their instant"""
+
+    offered: int
+    shed: int
+    share: float
+    newest: int = 0
+    missed: int = 0
+
+
 @dataclass(slots=True)
 class Shedder:
     """What one stream sheds.
@@ -179,14 +193,33 @@ def noted(entry: Entry, columns: Sequence[pa.Array]) -> None:
     entry.shedder.note(entry.newest, columns[entry.definition.weight])
 
 
-def missed(entry: Entry, columns: Sequence[pa.Array]) -> None:
-    """Rows came that were all shed."""
+def shed_of(entry: Entry, columns: Sequence[pa.Array], left: int) -> Shed | None:
+    """What is to be remembered of a frame with these columns, of which `left` rows are kept; None:
+    the stream does not shed."""
+    shedder = entry.shedder
+    if shedder is None or not sheds(entry.definition):
+        return None
+    newest, count = (0, 0) if left or not len(columns[0]) else _missed(entry, columns)
+    return Shed(shedder.offered, shedder.shed, shedder.share, newest, count)
+
+
+def remember(entry: Entry, shed: Shed) -> None:
+    """A frame was taken."""
+    if entry.shedder is None:  # it comes back from the journal
+        entry.shedder = Shedder()
+    shedder = entry.shedder
+    shedder.offered, shedder.shed, shedder.share = shed.offered, shed.shed, shed.share
+    if shed.missed:
+        shedder.miss(shed.newest, shed.missed)
+
+
+def _missed(entry: Entry, columns: Sequence[pa.Array]) -> tuple[int, int]:
+    """The newest instant of rows that were all shed, and how many they are."""
     newest, at = max(entry.newest, entry.completed + 1), entry.definition.timestamp
     if at is not None:
         ts, usable, _ = entry.timestamps(columns[at], None)
         newest = max(newest, int((ts if usable is None else ts[usable]).max(initial=newest)))
-    if entry.shedder is not None:
-        entry.shedder.miss(newest, len(columns[0]))
+    return newest, len(columns[0])
 
 
 def sheds(stream: StreamDef) -> bool:

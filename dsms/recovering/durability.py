@@ -10,6 +10,7 @@ from typing import Any
 
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
+from dsms.intake.shedding import Shed
 from dsms.recovering.checkpointing import Checkpointer
 from dsms.recovering.face import Recovered, Recovering
 from dsms.running.runtime import Runtime
@@ -43,7 +44,14 @@ class Durability:
     def __post_init__(self) -> None:
         self.checkpointer = Checkpointer(self.engine, self.durable, self.catalog, self)
 
-    def rows(self, stream: str, rows: Converted, now: int | None, part: FramePart | None) -> None:
+    def rows(
+        self,
+        stream: str,
+        rows: Converted,
+        now: int | None,
+        part: FramePart | None,
+        shed: Shed | None = None,
+    ) -> None:
         """Rows that are about to be applied.  Raises, with nothing done, DS55x."""
         journal = self.durable.journal
         if journal.muted or journal.policies.get(stream) == "none":
@@ -52,7 +60,7 @@ class Durability:
             (part.client, part.seq, part.done, part.last) if part else (None, None, 0, True)
         )
         record = records.StreamRows(
-            rows.columns, now, rows.kept, client, seq, done, last, tuple(rows.refusals)
+            rows.columns, now, rows.kept, client, seq, done, last, tuple(rows.refusals), shed
         )
         journal.append(stream, records.ROWS, records.encode(record))
         self.begun(journal.lsn)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dsms.intake.convert import Converted
+from dsms.intake.shedding import Shed
 from dsms.running.runtime import Runtime
 from dsms.running.writers import FramePart, Writers
 from dsms.sql import ast
@@ -35,7 +36,13 @@ class Recovering(Protocol):
     writers: Writers
 
     def take(
-        self, key: str, rows: Converted, now: int | None = None, part: FramePart | None = None
+        self,
+        key: str,
+        rows: Converted,
+        now: int | None = None,
+        part: FramePart | None = None,
+        *,
+        shed: Shed | None = None,
     ) -> object: ...
 
     def take_group(

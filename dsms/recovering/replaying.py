@@ -135,6 +135,7 @@ def _again(saver: Durability, entry: Entry) -> None:
                     Converted(r.columns, len(r.columns[0]), r.kept, r.refusals),
                     r.now,
                     part,
+                    shed=r.shed,
                 )
             case records.StreamGroup() as r:
                 saver.recovered.rows += len(r.columns[0])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dsms.errors import InternalError
 from dsms.intake.convert import Refusal
+from dsms.intake.shedding import Shed
 from dsms.storage.gather import ipc_buffers
 
 ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE, GROUP, PUNCTUATION = range(1, 9)
@@ -31,6 +32,7 @@ class StreamRows:
     done: int = 0
     last: bool = True
     refusals: tuple[Refusal, ...] = ()
+    shed: Shed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def encode(record: Any) -> list[Any]:
                 record.last,
                 refusals,
                 record.kept is not None,
+                record.shed,
             ]
             columns = (
                 record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
@@ -129,7 +132,8 @@ def decode(kind: int, payload: memoryview) -> Any:
         return Punctuation(tuple(head[0]), columns, head[1])
     if kind == GROUP:
         return StreamGroup(columns, head[0], tuple(map(tuple, head[1])))
-    now, client, seq, done, last, refusals, some = head
+    now, client, seq, done, last, refusals, some, *more = head
+    shed = more[0] if more else None  # records of before had none
     kept = columns[-1].to_numpy() if some else None
     return StreamRows(
         columns[:-1] if some else columns,
@@ -140,6 +144,7 @@ def decode(kind: int, payload: memoryview) -> Any:
         done,
         last,
         tuple(Refusal(*t) for t in refusals),
+        None if shed is None else Shed(*shed),
     )
 
 
