@@ -26,6 +26,7 @@ from dsms.commands.own_functions import changed_sources
 from dsms.commands.replanning import Replanner
 from dsms.commands.slices import Statement
 from dsms.commands.stats import engine_stats
+from dsms.commands.stops import Stops
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, UsageError
 from dsms.file_folders import Files, Folders
@@ -94,6 +95,7 @@ class Engine(Hosting):
         self.writers = Writers()
         self.turns = Turns()
         self.replanner = Replanner(self.store)
+        self.stops = Stops()
         self.saver: Durability | None = None
         self.unsaved: DsmsError | None = None  # why `close` could not write the state down
         if data is not None:

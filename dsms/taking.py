@@ -12,6 +12,7 @@ import pyarrow as pa
 from dsms.api import Cancel, IngestReport
 from dsms.archiving import check as check_archives
 from dsms.commands.replanning import Replanner
+from dsms.commands.stops import Stops
 from dsms.commands.store import Write
 from dsms.commands.table_rows import check_upsert, take_rows
 from dsms.errors import DsmsError, UsageError
@@ -25,7 +26,6 @@ from dsms.intake.outcome import Accepted
 from dsms.intake.shedding import Shed, Waited, noted, remember, shed_of, thinned
 from dsms.intake.stream import StreamInput
 from dsms.listening import Listening, telling
-from dsms.python_functions.cutting import cuttable
 from dsms.running.computing import completed
 from dsms.running.runtime import Runtime
 from dsms.running.turns import Turns
@@ -47,6 +47,7 @@ class Taking(Listening):
     turns: Turns
     saver: Durability | None  # None: there is no data folder
     replanner: Replanner
+    stops: Stops
 
     def store(self, write: Write, kind: str, body: bytes) -> None:
         """Write to the catalog file, if there is one, and with it what the journal says of it."""
@@ -54,8 +55,9 @@ class Taking(Listening):
         if self.saver is not None:
             self.saver.store(write, kind, body)
 
-    # A `cancel` here ends the call (DS610), not the work: what was handed over stands, and queries
-    # that have not got to it go on with the next call that moves them.
+    # A `cancel` here ends the call (DS610), not the work: what was handed over stands, a function
+    # in Python that a query has called goes on to its end, and queries that have not got to it go
+    # on with the next call that moves them.
 
     @telling
     def ingest(
@@ -229,6 +231,7 @@ class Taking(Listening):
 
     def _settled(self) -> None:
         """What was taken is applied: it may be time for other plans, and for a checkpoint."""
+        self.stops.write(self.runtime, self.store)
         if self.turns.behind:
             return
         self.replanner.look(self.runtime)
@@ -244,8 +247,7 @@ class Taking(Listening):
 
     def _turn(self, move: Callable[[Cancel | None], None], cancel: Cancel | None) -> None:
         """Let queries move, until `Settings.pause` says that the rest is for `work`."""
-        with cuttable(cancel):
-            self.turns.take(move, self.runtime.settings.pause, cancel)
+        self.turns.take(move, self.runtime.settings.pause, cancel)
 
     def _stream(self, name: str) -> str:
         key = self.key_of(name)
@@ -365,16 +367,14 @@ class Taking(Listening):
         deadline is nearest (`Settings.deferred`); False if nothing is due."""
         return self.catch_up() or self.runtime.work()
 
-    def catch_up(self, cancel: Cancel | None = None) -> bool:
-        """Go on with what a call has left; False if that is nothing.  `cancel` cuts off functions
-        in Python, and nothing else."""
+    def catch_up(self) -> bool:
+        """Go on with what a call has left; False if that is nothing."""
         if self.copy_on():
             return True
         if not self.turns.behind:
             return False
         self.turns.behind = False
-        with cuttable(cancel):
-            self.turns.take(self.runtime.go_on, self.runtime.settings.pause, None)
+        self.turns.take(self.runtime.go_on, self.runtime.settings.pause, None)
         self._settled()
         return True
 

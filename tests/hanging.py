@@ -53,6 +53,12 @@ CREATE AGGREGATE waited(x INT) RETURNS INT AS PYTHON 'slow:Waits';
 """
 
 
+def goes_on(begun: Path) -> None:
+    """The call that waits ends."""
+    with (begun.parent / "never").open("w"):
+        pass
+
+
 @contextmanager
 def hanging(folder: Path) -> Iterator[Path]:
     """Statements may name them meanwhile; where they tell that they have begun, and wait until

@@ -20,6 +20,7 @@ from dsms.intake.values import instant_text
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.pieces import finished
 from dsms.periodic.query import PeriodicQuery
+from dsms.python_functions.cutting import uncut
 from dsms.running.faults import stop
 from dsms.running.holds import Hold
 from dsms.running.query import RunningQuery
@@ -313,6 +314,7 @@ def apply(
     react(runtime, key, change, cancel)
 
 
+@uncut()
 def react(runtime: Runtime, key: str, change: Change, cancel: Cancel | None) -> None:
     """The table has changed: queries that read it move."""
     table = runtime.tables[key]

@@ -22,7 +22,9 @@ from dsms.errors import DsmsError, UsageError
 from dsms.operators.pieces import go_on
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.planner import notes
+from dsms.python_functions.cutting import CUT
 from dsms.running.beginning import begin, beginning
+from dsms.running.faults import CANCELLED
 from dsms.running.prepare import prepare
 from dsms.running.query import RunningQuery
 from dsms.running.runtime import Runtime
@@ -271,7 +273,7 @@ def start_query(
             max((runtime.tables[t].last_change for t in running.tables), default=running.clock)
         )
     running.pipeline.look = go_on
-    if running.failure is not None and running.failure.code == "DS610":
+    if running.failure is not None and running.failure.code in (CANCELLED, CUT):
         del runtime.catalog.queries[key], runtime.catalog.plans[key]
         gone = runtime.dispatch.unregister(key)
         runtime.parts.left(key, gone)

@@ -34,6 +34,7 @@ from dsms.errors import DsmsError
 from dsms.operators.pieces import go_on
 from dsms.plan.physical import Phys
 from dsms.plan.planner import notes
+from dsms.python_functions.cutting import CUT
 from dsms.running.beginning import beginning
 from dsms.running.faults import CANCELLED
 from dsms.running.prepare import prepare
@@ -186,7 +187,7 @@ class Registering:
             if runtime.beginnings.pop(key, None) is not None:
                 self._dropped(query)
             raise
-        if query.failure is not None and query.failure.code == CANCELLED:
+        if query.failure is not None and query.failure.code in (CANCELLED, CUT):
             query.check()
         return (*query.notes, *past)
 
@@ -196,7 +197,7 @@ class Registering:
         runtime, key = self.runtime, query.home
         del runtime.beginnings[key]
         query.pipeline.look = go_on
-        if query.failure is not None and query.failure.code == CANCELLED:
+        if query.failure is not None and query.failure.code in (CANCELLED, CUT):
             self._dropped(query)
             return
         runtime.answers.known(key, runtime.catalog)

@@ -40,10 +40,11 @@ from dsms.commands.set_clock import set_clock
 from dsms.commands.set_since import set_since
 from dsms.commands.set_stream import set_stream
 from dsms.commands.slices import Apart, OneSlice, Pieces, SeveralSlices, Statement
+from dsms.commands.stops import Stops
 from dsms.commands.store import Store, Write
 from dsms.errors import DsmsError, InternalError, QueryError, UsageError
 from dsms.operators.pieces import finished
-from dsms.python_functions.cutting import cuttable
+from dsms.python_functions.cutting import CUT, cuttable
 from dsms.rights.check import check_statement
 from dsms.running.first_answers import anew, arriving
 from dsms.running.runtime import Runtime
@@ -58,6 +59,7 @@ from dsms.sql.printer import to_sql
 from dsms.sql.script import Piece, pieces
 
 LONG = 1 << 14  # characters of a script whose statements are looked for apart
+READING = select.Selection | PointRead
 GROWING = (
     ast.AddColumn
     | ast.CreateStream
@@ -75,6 +77,7 @@ class Commanded(clocks.Clocked, Protocol):
 
     now: int | None
     writers: Writers
+    stops: Stops
 
     def copy_on(self) -> bool: ...
 
@@ -122,10 +125,7 @@ def slices(
                         if statement.ready:
                             yield statement
                         while True:
-                            if not (
-                                isinstance(statement, select.Selection | PointRead)
-                                and statement.reads_rows
-                            ):
+                            if not (isinstance(statement, READING) and statement.reads_rows):
                                 yield from _whole(engine, cancel)
                             with cuttable(cancel):
                                 done = statement.step()
@@ -134,6 +134,7 @@ def slices(
                             yield statement
                     finally:
                         statement.close()
+                        engine.stops.write(engine.runtime, engine.store)
             assert statement.result is not None
             statement.result = like_file.told(statement.result, looked)
             results.append(statement.result)
@@ -148,7 +149,7 @@ def slices(
 
 def _cancelled(problem: DsmsError) -> DsmsError:
     """What ended a statement: where a function in Python was cut off, that it was cancelled."""
-    cut = problem.code == "DS249"
+    cut = problem.code == CUT
     return UsageError("DS610", "the statement was cancelled") if cut else problem
 
 
@@ -259,8 +260,7 @@ def begin(engine: Commanded, sql: str, priority: int, cancel: Cancel | None) -> 
             hint="`execute` runs scripts",
         )
     statement = parse_piece(found[0])
-    for _ in _arrived(engine.runtime, statement, cancel):
-        pass
+    finished(_arrived(engine.runtime, statement, cancel))
     return _begun(engine, statement, found[0].text, priority, cancel)
 
 

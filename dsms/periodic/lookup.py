@@ -23,6 +23,8 @@ from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.periodic.probed import Probed
 from dsms.plan import paths
+from dsms.python_functions.cutting import CUT, uncut
+from dsms.running.faults import CANCELLED
 from dsms.running.late_reads import late_reads
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
@@ -54,7 +56,8 @@ class Waiting:
     deltas: bool = False
 
     def evaluate(self, boundary: int, cancel: Cancel | None) -> Answer:
-        self.inner.advance(boundary - 1, cancel)
+        with uncut():  # rows that are for all who ask
+            self.inner.advance(boundary - 1, cancel)
         self.inner.check()
         rows = self.inner.answer()
         assert rows is not None
@@ -134,7 +137,8 @@ class LookupQuery(EvaluatedQuery):
         try:
             return finish(rows)
         except DsmsError as failure:
-            self.fail(copy(failure))
+            if failure.code not in (CANCELLED, CUT):
+                self.fail(copy(failure))
             raise
 
     def ask(

@@ -2,8 +2,9 @@
 cancelled it.
 
 Who that is, is known per thread, as functions are called from deep within expressions and
-aggregates.  A call is cut off by an error of its own: a query at work stops with it, since it can't
-go on in the middle of a change, and a statement ends as one that was cancelled.
+aggregates.  A call is cut off by an error of its own, with which the statement ends as one that was
+cancelled.  Only calls of a statement's own are: queries that its rows, or its time, make move are
+others', could not go on in the middle of a change, and so go on (`uncut`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+CUT = "DS249"
 
 
 class Asked(Protocol):
@@ -33,6 +36,16 @@ def cuttable(by: Asked | None) -> Iterator[None]:
     """Meanwhile calls of this thread are cut off once it is set; None: as they were."""
     before = _here.asked
     _here.asked = before if by is None else by
+    try:
+        yield
+    finally:
+        _here.asked = before
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Meanwhile calls of this thread are others': none is cut off."""
+    before, _here.asked = _here.asked, None
     try:
         yield
     finally:

@@ -2,9 +2,9 @@
 
 A call goes to a process that does nothing else, and is waited for no longer than it may take: then
 the process is killed, which ends whatever it hangs in, and the query that has called fails
-(DS248).  So it is where what it is part of has been cancelled: a statement ends as it says, and a
-query at work stops (DS249).  The next call begins another process.  Calls come from any thread, one
-at a time.
+(DS248).  So it is where the statement that it is part of has been cancelled (DS249), which ends as
+that says; a query at work is cut off by nobody.  The next call begins another process.  Calls come
+from any thread, one at a time.
 
 Folders are those of this process: engines in it share them, as they share the process that runs
 the functions.
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from dsms.errors import QueryError
 from dsms.python_functions import Functions, pipe
-from dsms.python_functions.cutting import is_cut
+from dsms.python_functions.cutting import CUT, is_cut
 from dsms.python_functions.sources import PLACE, fingerprint, source
 
 BEGINNING = 60.0  # seconds that a process may take to begin
@@ -144,9 +144,8 @@ class Process:
 def _still_wanted(place: str) -> None:
     """Raises QueryError DS249."""
     if is_cut():
-        message = f"Python function {place} was cut off: the request that waited was cancelled"
-        hint = "see why it takes so long, and begin the query anew with RESUME QUERY"
-        raise QueryError("DS249", message, hint=hint)
+        message = f"Python function {place} was cut off: the statement was cancelled"
+        raise QueryError(CUT, message, hint="see why it takes so long")
 
 
 _named: dict[str, Process] = {}

@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from dsms.commands import change, replanning, rights, succeeding, table_rows
+from dsms.commands import change, replanning, rights, stops, succeeding, table_rows
 from dsms.errors import DsmsError
 from dsms.intake.convert import Converted
 from dsms.recovering.durability import Durability
@@ -181,6 +181,8 @@ def _statement(saver: Durability, kind: str, body: bytes) -> None:
             succeeding.ended(engine.runtime, body)
         case replanning.RECORD:
             replanning.again(engine.runtime, body)
+        case stops.RECORD:
+            stops.again(engine.runtime, body)
         case "rights":
             rights.put(engine.runtime, json.loads(body))
         case blobs.KIND:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dsms.intake.values import instant_text
 from dsms.operators.window_rows import RowsWindowOp
 from dsms.plan.parts import node_at
+from dsms.python_functions.cutting import uncut
 from dsms.running.current import keeper, past_rows
 from dsms.running.inheriting import Inherited
 from dsms.running.part import all_stages
@@ -47,7 +48,8 @@ def beginning(
 
     It has all rows of its past when this returns; what streams hand on between the pieces waits in
     it for their end."""
-    read = runtime.answers.attach(query.home, query, lambda read: runtime.run_unit(read, None))
+    move = uncut()(lambda read: runtime.run_unit(read, None))
+    read = runtime.answers.attach(query.home, query, move)
     clock = runtime.clock_of(query.reads)
     has = has or Inherited()
     needed = [p for p in pasts(query.output) if p.leaf in query.pipeline.sources]

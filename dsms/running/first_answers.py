@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from dsms.python_functions.cutting import uncut
 from dsms.sql.catalog import Catalog
 
 
@@ -23,7 +24,8 @@ def arriving(runtime: Begun, keys: Iterable[str] | None = None) -> Iterator[None
     """Those queries (None: all) come to their first answers; a piece of it at a time."""
     for key in list(runtime.beginnings) if keys is None else keys:
         while key in runtime.beginnings:
-            next(runtime.beginnings[key], None)
+            with uncut():  # whoever registers it may give it up, and nobody else
+                next(runtime.beginnings[key], None)
             yield
 
 

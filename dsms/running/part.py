@@ -19,6 +19,7 @@ from dsms.errors import DsmsError
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import Piece
 from dsms.plan.physical import Phys
+from dsms.python_functions.cutting import uncut
 from dsms.running.faults import explained
 from dsms.running.moving import advance
 from dsms.running.pipeline import Path, Pipeline
@@ -158,6 +159,7 @@ class Part:
         if self.failure is None and (broken := failure_below(self.pipeline, self.clock)):
             self.failure = broken
 
+    @uncut()
     def _go_on(self) -> None:
         assert self.flow is not None
         try:

@@ -20,6 +20,7 @@ from dsms.operators.not_coming import Meets
 from dsms.operators.periodic import LazyOp
 from dsms.plan.physical import Phys
 from dsms.plan.promises import Covers, Reached, across, reached, rising
+from dsms.python_functions.cutting import uncut
 from dsms.running.dispatch import Dispatch
 from dsms.running.faults import explained
 from dsms.running.part import Part
@@ -51,6 +52,7 @@ class Promising:
         """The stream has promised something."""
         self.open[stream] = ALWAYS, None
 
+    @uncut()
     def follow(self, inputs: Inputs, dispatch: Dispatch) -> None:
         """Let readers go by what they may."""
         if self.known != (dispatch.count, dispatch.found):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,8 @@ class ResultTap(Protocol):
 class Registered(ABC):
     """One query.  `streams` are the keys of the streams it reads, per stream leaf of the plan;
     `reads` each once."""
+
+    stops: ClassVar[int] = 0  # of any query of this process
 
     definition: QueryDef
     phys: Phys
@@ -210,6 +212,7 @@ class Registered(ABC):
         # which hold on to all that the step was working on
         error.__traceback__ = error.__context__ = None
         self.failure = error
+        Registered.stops += 1
         for reader in self.readers:
             reader.finish(error.code, f"query {self.name} stopped: {error.message}")
         self.readers.clear()

@@ -18,6 +18,7 @@ from dsms.periodic.elastic import Backlog
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.physical import Phys
 from dsms.plan.statistics import Statistics
+from dsms.python_functions.cutting import uncut
 from dsms.rights import Rights
 from dsms.running.answers import Answers
 from dsms.running.dispatch import Dispatch
@@ -41,7 +42,7 @@ from dsms.running.turns import Turn
 from dsms.settings import Settings
 from dsms.sharing.group import Group
 from dsms.sharing.registry import Registry
-from dsms.sharing.stopping import stop_group
+from dsms.sharing.stopping import stop_group, take_in
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, StreamDef
 from dsms.sql.types import ALWAYS, FOREVER
@@ -221,6 +222,7 @@ class Runtime:
         """Hand on what queries have put into streams, and move the queries that read these."""
         follow(self, cancel)
 
+    @uncut()
     def go_on(self, cancel: Cancel | None = None) -> None:
         """What `pump` or `pump_all` left when the turn was over."""
         if isinstance(cancel, Turn):
@@ -248,6 +250,7 @@ class Runtime:
         if self.archivings:
             tidy(self)
 
+    @uncut()
     def deliver(self, stream: str, released: Released) -> None:
         if stream not in self.first_rows and released.complete:
             self.first_rows[stream] = int(released.complete[0].ts[0])
@@ -261,18 +264,13 @@ class Runtime:
         self.recents.take(stream, released, self.inputs[stream])
         for group in list(self.shared.of(stream)):
             try:
-                self._take(group, stream, released)
+                take_in(group, stream, released, self.first_rows.get(stream))
             except Exception as fault:
                 if not stop_group(self.shared, self.backlog, group, fault):
                     raise
         self.dispatch.deliver(stream, released, push)
 
-    def _take(self, group: Group, stream: str, released: Released) -> None:
-        if stream in self.first_rows:
-            group.begin(self.first_rows[stream])
-        for batch in released.complete:
-            group.take(stream, batch)
-
+    @uncut()
     def run(self, stream: str | None, cancel: Cancel | None = None) -> None:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         if self.settings.safe_mode:
@@ -351,6 +349,7 @@ class Runtime:
         if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
             self.backlog.updated(query.name, query.behind(due))
 
+    @uncut()
     def work(self) -> bool:
         """Evaluate the elastic queries whose deadline is nearest; False if none is due."""
         try:

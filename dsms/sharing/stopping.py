@@ -1,7 +1,8 @@
-"""A fault in what the queries of a group share stops them all."""
+"""What the queries of a group share takes rows; a fault in it stops them all."""
 
 from __future__ import annotations
 
+from dsms.intake.outcome import Released
 from dsms.periodic.elastic import Backlog
 from dsms.running.faults import stop
 from dsms.sharing.group import Group
@@ -17,3 +18,11 @@ def stop_group(shared: Registry, backlog: Backlog, group: Group, fault: Exceptio
     for query in queries:
         backlog.remove(group.name, query.name)
     return True
+
+
+def take_in(group: Group, stream: str, released: Released, first: int | None) -> None:
+    """The group gets the stream's rows; `first`: the instant of its first one, if one came."""
+    if first is not None:
+        group.begin(first)
+    for batch in released.complete:
+        group.take(stream, batch)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 def caught_up(engine: EngineFace, cancel: Cancel | None = None) -> Steps:
     """Until queries are where they should be: the request that moved them is answered then, and
     others go in between."""
-    while engine.catch_up(cancel):
+    while engine.catch_up():
         yield None
         if cancel is not None:
             cancel.check()
