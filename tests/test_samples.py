@@ -249,3 +249,32 @@ def test_where_no_synopsis_answers_the_windows_are_read(query: str) -> None:
     wanted = bag(engine, asked)
     assert told(engine, "e")[-1] == (3_000_000, "result", wanted)
     assert bag(engine, "LOOKUP l") == wanted
+
+
+@pytest.mark.parametrize("option", ["sample = scale", "shed = scale"])
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("SUM(d)", None),
+        ("AVG(d)", None),
+        ("2 + AVG(k)", "DS207"),
+        ("SUM(k)", "DS207"),
+        ("SUM(b)", "DS207"),
+        ("AVG(b)", "DS207"),
+        ("AVG(v)", "DS207"),
+    ],
+)
+def test_sums_that_are_scaled_are_of_what_there_are_sums_of(
+    option: str, call: str, code: str | None
+) -> None:
+    engine = Engine()
+    engine.execute(
+        "CREATE STREAM s (k STRING, b BOOL, d INTERVAL, v BYTES, x FLOAT, t TIMESTAMP)"
+        " TIMESTAMP BY t RETAIN 1 h WITH (shed = random)"
+    )
+    wanted = code or ("DS366" if "sample" in option else "DS361")
+    read = "FROM s [RANGE 1 h]" + (" SAMPLE 50 PERCENT" if "sample" in option else "")
+    for begun in ("", "CREATE QUERY q AS "):
+        with pytest.raises(QueryError, match=wanted):
+            engine.execute(f"{begun}SELECT {call} AS y {read} WITH ({option})")
+    assert len(_rows(engine, f"SELECT COUNT(d), SUM(x) {read} WITH ({option})")) == 1

@@ -15,7 +15,7 @@ from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.ordering import Ordering, sorted_
 from dsms.sql.binder.properties import reads_stream
-from dsms.sql.binder.scaled import scaled
+from dsms.sql.binder.scaled import check_summed, scaled
 from dsms.sql.binder.select import bind_body, bind_nested, output_of
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
@@ -70,9 +70,12 @@ def _bound(
     said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
     whole = called(whole, catalog)
-    if "scale" in (said.get("shed"), said.get("sample")):
-        whole = scaled(whole, options, catalog)
     now = now or not persistent
+    if "scale" in (said.get("shed"), said.get("sample")):
+        made = scaled(whole, options, catalog)
+        plain = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
+        check_summed(bind_body(plain, whole.body, ordering=Ordering(whole.order_by)).node, options)
+        whole = made
     ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)

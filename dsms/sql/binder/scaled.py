@@ -27,8 +27,10 @@ from dsms.sql import ast
 from dsms.sql.binder.aggregates import is_aggregate_call
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.codes import error
+from dsms.sql.logical import GroupBy, Node, children
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
+from dsms.sql.types import INTERVAL
 
 LEAST = Decimal("1e-300")  # percent; what is no share of rows is refused elsewhere
 SCALED = ("COUNT", "SUM", "AVG")
@@ -73,6 +75,18 @@ def scaled(query: ast.Query, options: Sequence[ast.Option], catalog: Catalog) ->
     having = None if select.having is None else scale.of(select.having)
     ordered = tuple(replace(o, expr=scale.of(o.expr)) for o in query.order_by)
     return replace(query, body=replace(select, items=tuple(items), having=having), order_by=ordered)
+
+
+def check_summed(plain: Node, options: Sequence[ast.Option]) -> None:
+    """`plain`: the query as it would be without them, for which sums are of what there are sums of.
+    Raises DS361 and DS366 for those of intervals: an estimate is a FLOAT."""
+    asked = next(_Asked(o) for o in options if _scales(o))
+    while not isinstance(plain, GroupBy):
+        (plain,) = children(plain)
+    for call in plain.aggs:
+        if call.fn != "count" and any(a.type == INTERVAL for a in call.args):
+            hint = "sum a number, or leave it out"
+            raise asked.refused("an estimate is a FLOAT, which no INTERVAL is", hint=hint)
 
 
 def _scales(option: ast.Option) -> bool:
