@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.operators.expressions import ErrorCounter, compile_many, documents
+from dsms.operators.expressions import ErrorCounter, compile_many
 from dsms.sql.expr import Col, Expr
 from dsms.sql.functions import call, cast
 from dsms.sql.functions.paths import key_path, path_of
@@ -59,8 +59,32 @@ FOUND = [
     ('{"a": 1, "a": 2}', "$.a", "2"),
     ('{"a": "\\u00e9\\ud83d\\ude00\\n"}', "$.a", "é😀\n"),
     ('{"a": "\\ud83d"}', "$.a", None),
+    ('{"\\u0061": 1}', "$.a", "1"),
+    ('{"\\ud83d\\ude00x": 1}', '$."😀x"', "1"),
+    ('{"\\ud83d": 1}', '$."\\ud83d"', "1"),
+    ('{"a": "\\ud83dx\\udE00"}', "$.a", None),
+    ('{"a": "\\ud83d\\ud83d\\ude00"}', "$.a", None),
+    ('{"a": "\\/\\b\\f\\r\\t\\u0000"}', "$.a", "/\b\f\r\t\0"),
+    ('{"a": {"b": 1}, "a": 2}', "$.a.b", None),
+    ('{"a": {"b": 1, "b": []}, "c": {"b": 3}}', "$.a.b", None),
+    ('{"c": {"a": 3}, "a": 1, "d": [{"a": 2}]}', "$.a", "1"),
+    ("[[1, 2], [3, 4]]", "$[1][0]", "3"),
+    ("[[], {}, [[]], 5]", "$[3]", "5"),
     # no JSON
     ("", "$", None),
+    ("{,}", "$", None),
+    ("[1 2]", "$[0]", None),
+    ("[1, ]", "$[0]", None),
+    ('{"a": 1 "b": 2}', "$.a", None),
+    ('{"a"}', "$.a", None),
+    ('{"a": 1]', "$.a", None),
+    ('["a": 1]', "$[0]", None),
+    ("[tru]", "$[0]", None),
+    ('["\\u12"]', "$[0]", None),
+    ('["\\', "$[0]", None),
+    ("[1.]", "$[0]", None),
+    ("[1e+]", "$[0]", None),
+    ("[-]", "$[0]", None),
     ("{a: 1}", "$.a", None),
     ("{'a': 1}", "$.a", None),
     ('{"a": 1,}', "$.a", None),
@@ -157,15 +181,7 @@ def test_as_defined(values: list[object], path: str, data: st.DataObject) -> Non
         assert every_way(expr, [STRING], rows) == ([evaluate(expr, row) for row in rows], 0)
 
 
-def test_each_text_is_parsed_once_for_all_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[str | None] = []
-    document = documents.document
-
-    def counting(text: str | None) -> object:
-        parsed.append(text)
-        return document(text)
-
-    monkeypatch.setattr(documents, "document", counting)
+def test_of_one_text_several_paths() -> None:
     exprs = [value("$.a"), value("$.b"), call("json_exists", [J, lit("$.c")])]
     column = pa.array(['{"a": 1, "b": 2}', "no", None])
     found = compile_many(exprs)([column], 3, ErrorCounter())
@@ -174,18 +190,6 @@ def test_each_text_is_parsed_once_for_all_paths(monkeypatch: pytest.MonkeyPatch)
         ["2", None, None],
         [False, False, None],
     ]
-    assert parsed == column.to_pylist()
-
-
-def test_what_was_found_goes_with_its_column() -> None:
-    asked = documents._Asked()
-    for path in ("$.a", "$.b"):
-        asked.add(path_of(path) or (), documents._text, pa.string())
-    column = pa.array(['{"a": 1}'])
-    assert asked.found(column) is asked.found(column)
-    assert asked.known is not None
-    del column
-    assert asked.known is None
 
 
 def test_a_long_document_is_an_error_of_its_row() -> None:

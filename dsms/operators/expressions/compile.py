@@ -108,8 +108,7 @@ def compile_many(
 ) -> Callable[[Sequence[pa.Array], int, ErrorCounter], tuple[pa.Array, ...]]:
     """The evaluator of several expressions over one schema; equal ones are evaluated once."""
     distinct = list(dict.fromkeys(exprs))
-    with documents.together():
-        runs = [_whole(e) for e in distinct]
+    runs = [_whole(e) for e in distinct]
     places = [distinct.index(e) for e in exprs]
 
     def run(cols: Sequence[pa.Array], n: int, errors: ErrorCounter) -> tuple[pa.Array, ...]:
