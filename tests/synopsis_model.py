@@ -144,7 +144,9 @@ def continuous(wanted: AggCall, cells: list[list[Values]]) -> list[str]:
     code, n = np.repeat(np.arange(len(full)), sizes), len(rows)
     emit = np.full(n, -1, np.int64)
     emit[np.cumsum(sizes) - 1] = np.arange(len(full))
-    feed = GroupEvents(code, np.ones(n, np.int8), np.arange(n), emit, len(full), len(full), sizes)
+    feed = GroupEvents(
+        code, np.ones(n, np.int8), np.arange(n), emit, sizes, touches=len(full), groups=len(full)
+    )
     args = tuple(_argument(wanted, k, col) for k, col in enumerate(arguments(wanted, rows)))
     serving = follow(wanted, "never")
     codings = tuple(a.coding for a in args)

@@ -79,7 +79,13 @@ class Twin:
         columns = list(zip(*(e[1:4] for e in events), strict=True)) or [(), (), ()]
         code, sign, slot = (np.array(c, np.int64) for c in columns)
         feed = GroupEvents(
-            code, sign.astype(np.int8), slot, np.array(emit, np.int64), touches, 4, code
+            code,
+            sign.astype(np.int8),
+            slot,
+            np.array(emit, np.int64),
+            code,
+            touches=touches,
+            groups=4,
         )
         counts = np.array([e[4] for e in events] if not self.leaving else self.counts, np.bool_)
         cells, at = self.blocks.after(feed, counts, self._lifted)
@@ -174,7 +180,7 @@ def test_answers_are_those_of_all_rows_whatever_the_cut(
         kept = twin.blocks.kept.runs
         rows = sum(len(live) for live in twin.rows.values())
         if how != "never":
-            there = sum(int(r.there.sum()) for r in kept)
+            there = sum(int(piece.there.sum()) for run in kept for piece in run)
             assert there >= rows and (rows or len(kept) > 1 or not there)
         runs.append(answers)
     assert runs[0] == runs[1]
@@ -186,7 +192,7 @@ def test_rows_that_never_leave_need_little_room() -> None:
         twin.name += range(16 * n, 16 * n + 16)
         twin.of_step = 16
         twin.step([(16 * n + k, 0, 1, k, True) for k in range(16)])
-    assert sum(len(r.key) for r in twin.blocks.kept.runs) < 16
+    assert sum(len(piece.key) for run in twin.blocks.kept.runs for piece in run) < 16
 
 
 def test_slots_that_are_compacted_keep_their_numbers() -> None:

@@ -281,4 +281,6 @@ def ready() -> None:
     for leaving in (False, True):
         blocks, sign = Blocks(how, leaving), np.ones(3, np.int8)
         for slot in (np.arange(3), np.arange(3, 6)):
-            blocks.after(GroupEvents(code, sign, slot, slot % 3, 3, 1, code), NO_BOOLS, lift)
+            blocks.after(
+                GroupEvents(code, sign, slot, slot % 3, code, touches=3, groups=1), NO_BOOLS, lift
+            )

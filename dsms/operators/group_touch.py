@@ -170,7 +170,7 @@ class Groups:
             groups,
             final,
         )
-        feed = GroupEvents(code, sign, slot, emit[:n], t, capacity, t_live[:t])
+        feed = GroupEvents(code, sign, slot, emit[:n], t_live[:t], touches=t, groups=capacity)
         return Touches(
             feed, args, t_code[:t], t_at[:t], t_prev[:t], groups[:u], final[:u], t_oldest[:t], ids
         )

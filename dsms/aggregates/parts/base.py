@@ -44,10 +44,10 @@ class GroupEvents:
     sign: np.ndarray
     slot: np.ndarray
     emit: np.ndarray
-    touches: int
-    groups: int
     live: np.ndarray
     ages: np.ndarray = field(default_factory=lambda: NO_AGES)
+    touches: int = field(kw_only=True)  # by name, since kernels trust them
+    groups: int = field(kw_only=True)
 
     @property
     def events(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

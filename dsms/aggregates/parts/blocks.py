@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -45,71 +46,85 @@ def _top(low, high):
     return level
 
 
+class Numbers(NamedTuple):
+    """place   by slot: the number of its row, -1 if it does not count (empty: rows never leave)
+    head, tail, rows   by group: from which number to before which its rows are, and how many"""
+
+    place: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
+    rows: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Of the groups of a step, by their places among these.
+
+    begin, tail, top_old   the head, the tail and the top as the step began (-1: no rows)
+    top         of all rows that it has in this step
+    low, high   scratch"""
+
+    begin: np.ndarray
+    tail: np.ndarray
+    top_old: np.ndarray
+    top: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, groups: int) -> Bounds:
+        """Of so many, not filled in."""
+        return cls(*np.empty((6, groups), np.int64))
+
+
 @njit(cache=True, nogil=True)
-def _number(
-    code,
-    sign,
-    slot,
-    emit,
-    counts,
-    place,
-    head,
-    tail,
-    count,
-    begin,
-    top_old,
-    top,
-    low,
-    high,
-    touch,
-    number,
-):
+def _number(events, counts, at, numbers, bounds, touch, number):
     """The touch of each event and the number of its row, -1 if that does not count.
 
-    place   by slot: the number of its row;  none: rows never leave
-    head, tail, count   by group: from which number to before which its rows are, and how many
-    begin, top_old      by group with events: the head and the top as the step began (-1: no rows)
-    top     by group: of all rows that it has in this step
-    low, high           by group, scratch"""
+    events  as `GroupEvents.events`;  counts: whether their rows count;  at: by event, the place of
+            its group among those of the step"""
+    code, sign, slot, emit = events
+    place, head, tail, count = numbers
+    begin, tail_old, top_old, top, low, high = bounds
     for i in range(len(code) - 1, -1, -1):
-        g = code[i]
+        k = at[i]
         if emit[i] >= 0:
-            low[g] = emit[i]
-        touch[i] = low[g]
+            low[k] = emit[i]
+        touch[i] = low[k]
     for i in range(len(code)):
-        g = code[i]
+        g, k = code[i], at[i]
+        tail_old[k] = tail[g]
         if count[g] > 0:
-            begin[g], low[g], high[g] = head[g], head[g], tail[g] - 1
-            top_old[g] = _top(low[g], high[g])
+            begin[k], low[k], high[k] = head[g], head[g], tail[g] - 1
+            top_old[k] = _top(low[k], high[k])
         else:
-            begin[g], low[g], high[g], top_old[g] = -1, 1 << 62, -1, -1
+            begin[k], low[k], high[k], top_old[k] = -1, 1 << 62, -1, -1
     for i in range(len(code)):
-        g, s, number[i] = code[i], slot[i], -1
+        g, k, s, number[i] = code[i], at[i], slot[i], -1
         if sign[i] > 0 and counts[i]:
             if count[g] == 0:
                 head[g] = tail[g] = 0
-            at = tail[g]
-            number[i] = at
+            next_one = tail[g]
+            number[i] = next_one
             tail[g] += 1
             count[g] += 1
-            low[g], high[g] = min(low[g], at), max(high[g], at)
+            low[k], high[k] = min(low[k], next_one), max(high[k], next_one)
         elif sign[i] < 0 and place[s] >= 0:
-            at = number[i] = place[s]
+            gone = number[i] = place[s]
             count[g] -= 1
-            if at == head[g]:
+            if gone == head[g]:
                 head[g] += 1
         if len(place) and sign[i] > 0:
             place[s] = number[i]
-    for i in range(len(code)):
-        g = code[i]
-        top[g] = _top(low[g], high[g]) if high[g] >= 0 else -1
+    for k in range(len(top)):
+        top[k] = _top(low[k], high[k]) if high[k] >= 0 else -1
 
 
 @njit(cache=True, nogil=True)
-def _tops(groups, head, tail, top):
-    """The tops of groups with rows."""
-    for g in groups:
-        top[g] = _top(head[g], tail[g] - 1)
+def _tops(groups, numbers, top):
+    """The tops of the groups as they are now, -1 of those without rows."""
+    for k in range(len(groups)):
+        g = groups[k]
+        top[k] = _top(numbers.head[g], numbers.tail[g] - 1) if numbers.rows[g] > 0 else -1
 
 
 Kept = tuple[np.ndarray, np.ndarray, State]  # keys, blocks, cells
@@ -169,6 +184,11 @@ class Blocks:
             self.place = grown(self.place, len(where), NIL)[np.flatnonzero(where >= 0)]
 
     @property
+    def numbers(self) -> Numbers:
+        """By slot and by group."""
+        return Numbers(self.place, self.head, self.tail, self.count)
+
+    @property
     def nbytes(self) -> int:
         own = sum(a.nbytes for a in (self.place, self.head, self.tail, self.count))
         return int(own) + self.kept.nbytes
@@ -179,34 +199,21 @@ class _Step:
 
     def __init__(self, blocks: Blocks, feed: GroupEvents, counts: np.ndarray) -> None:
         self.blocks, self.feed, self.how = blocks, feed, blocks.how
-        n, groups = len(feed.code), feed.groups
+        n = len(feed.code)
         blocks.head, blocks.tail, blocks.count = (
-            grown(a, groups) for a in (blocks.head, blocks.tail, blocks.count)
+            grown(a, feed.groups) for a in (blocks.head, blocks.tail, blocks.count)
         )
         if blocks.leaving:
             slots = int(feed.slot.max(initial=-1)) + 1
             blocks.place = grown(blocks.place, slots, NIL)
+        self.groups, at = np.unique(feed.code, return_inverse=True)
+        self.bounds = Bounds.of(len(self.groups))
         self.touch, self.number = np.empty(n, np.int64), np.empty(n, np.int64)
-        self.begin, self.top_old, self.top, low, high = (
-            np.empty(groups, np.int64) for _ in "12345"
-        )
-        self.groups = np.unique(feed.code)
-        self.tail_old = blocks.tail[:groups].copy()
-        _number(
-            *feed.events,
-            counts,
-            blocks.place,
-            blocks.head,
-            blocks.tail,
-            blocks.count,
-            self.begin,
-            self.top_old,
-            self.top,
-            low,
-            high,
-            self.touch,
-            self.number,
-        )
+        _number(feed.events, counts, at, blocks.numbers, self.bounds, self.touch, self.number)
+
+    def _at(self, group: np.ndarray) -> np.ndarray:
+        """The places of these groups among those of the step."""
+        return np.searchsorted(self.groups, group)
 
     def risen(self, leaves: Versions) -> Versions:
         """The versions of the tops; all that is to be kept is kept."""
@@ -215,8 +222,8 @@ class _Step:
         here, level = self._begun(leaves, 0), 0
         if not self.blocks.leaving:
             roots.append(self._wholes())
-        while len(here.group) or level <= int(self.top[self.groups].max(initial=-1)):
-            up = self.top[here.group] == level
+        while len(here.group) or level <= int(self.bounds.top.max(initial=-1)):
+            up = self.bounds.top[self._at(here.group)] == level
             if up.any():
                 roots.append(here.some(self.how, up))
             done.append((level, here))
@@ -230,17 +237,17 @@ class _Step:
         """With the tops of groups as the step began that are of this level."""
         if not self.blocks.leaving:
             return here
-        groups = self.groups[self.top_old[self.groups] == level]
-        if not len(groups):
+        which = self.bounds.top_old == level
+        if not which.any():
             return here
-        block = self.begin[groups] >> level
+        groups, block = self.groups[which], self.bounds.begin[which] >> level
         _, cells = self.blocks.kept.find(groups * 64 + level, block)
         tops = Versions(groups, block, np.full(len(groups), BEFORE), cells)
         return in_order(self.how, together(self.how, [tops, here]))
 
     def _wholes(self) -> Versions:
         """The cells of whole groups as the step began."""
-        groups = self.groups[self.tail_old[self.groups] > 0]
+        groups = self.groups[self.bounds.tail > 0]
         zero = np.zeros(len(groups), np.int64)
         _, cells = self.blocks.kept.find(groups * 64 + WHOLE, zero)
         return Versions(groups, zero, np.full(len(groups), BEFORE), cells)
@@ -264,7 +271,7 @@ class _Step:
         """The versions `which`, or what was kept of these blocks."""
         before = np.flatnonzero(which < 0)
         if not self.blocks.leaving:
-            waits = (self.tail_old[group[before]] >> level) - 1 == block[before]
+            waits = (self.bounds.tail[self._at(group[before])] >> level) - 1 == block[before]
             before = before[waits & (block[before] & 1 == 0)]
         if not len(before):
             return self.how.take(cells, which)
@@ -294,20 +301,19 @@ class _Step:
 
     def _leaving(self, done: list[tuple[int, Versions]]) -> Iterator[Kept]:
         """Those of blocks with rows; none above the tops as they are now."""
-        head, tail = self.blocks.head, self.blocks.tail
-        some = self.groups[self.blocks.count[self.groups] > 0]
-        top = np.full(len(head), -1, np.int64)
-        _tops(some, head, tail, top)
-        for level in range(int(self.top[some].max(initial=-1)) + 1):
-            group = some[(top[some] < level) & (level <= self.top[some])]
+        head, top = self.blocks.head, np.empty(len(self.groups), np.int64)
+        _tops(self.groups, self.blocks.numbers, top)
+        most = np.where(top < 0, -1, self.bounds.top)
+        for level in range(int(most.max(initial=-1)) + 1):
+            group = self.groups[(top < level) & (level <= most)]
             if len(group):
                 yield group * 64 + level, head[group] >> level, self.how.empty(len(group))
         for level, of in done:
-            new = (of.version > BEFORE) | (self.top_old[of.group] < level)
+            at = self._at(of.group)
+            new = (of.version > BEFORE) | (self.bounds.top_old[at] < level)
             kept = np.flatnonzero(of.latest() & new)
-            group = of.group[kept]
-            gone = np.where(top[group] < level, EMPTY, kept)
-            yield group * 64 + level, of.block[kept], self.how.take(of.cells, gone)
+            gone = np.where(top[at[kept]] < level, EMPTY, kept)
+            yield of.group[kept] * 64 + level, of.block[kept], self.how.take(of.cells, gone)
 
     def _waiting(self, done: list[tuple[int, Versions]], roots: Versions) -> Iterator[Kept]:
         """Those of blocks that wait for their other halves, and of whole groups."""

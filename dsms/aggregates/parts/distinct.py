@@ -61,7 +61,13 @@ class Distinct:
         kept = self.values.kernel
         _turns(feed.code, feed.sign, feed.slot, a.words, a.high, a.valid, *kept, sign)
         turns = GroupEvents(
-            feed.code, sign, feed.slot, feed.emit, feed.touches, feed.groups, feed.live
+            feed.code,
+            sign,
+            feed.slot,
+            feed.emit,
+            feed.live,
+            touches=feed.touches,
+            groups=feed.groups,
         )
         self.inside.run(turns, args, out)
 
