@@ -58,6 +58,7 @@ ENGINE = BELOW_STORAGE | {
     "dsms.rights",
 }
 QUERIES = ENGINE | {"dsms.oneshot", "dsms.running"}
+CALLS = "dsms.python_functions"  # whose calls may be cut off
 PERIODIC = {"dsms.periodic", "dsms.sharing", "dsms.archiving"}
 RUNTIME = "dsms.running.runtime"
 CURRENT = "dsms.running.current"
@@ -115,13 +116,13 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.storage": BELOW_STORAGE | {"dsms.intake", "dsms.state_key"},  # tables, windows
     # a plan run once over batches
     "dsms.oneshot": BELOW_OPERATORS | {"dsms.operators", "dsms.synopses"},
-    "dsms.running": ENGINE | {"dsms.oneshot", BAGS},  # a registered query at work
-    "dsms.periodic": QUERIES,  # ... that answers at boundaries
+    "dsms.running": ENGINE | {"dsms.oneshot", BAGS, CALLS},  # a registered query at work
+    "dsms.periodic": QUERIES | {CALLS},  # ... that answers at boundaries
     "dsms.sharing": QUERIES | {"dsms.periodic"},  # ... from synopses that several read
     "dsms.archiving": QUERIES | {"dsms.periodic"},  # what leaves windows and answers
-    RUNTIME: QUERIES | PERIODIC,  # everything declared, and how it moves on
+    RUNTIME: QUERIES | PERIODIC | {CALLS},  # everything declared, and how it moves on
     CURRENT: QUERIES | PERIODIC | {RUNTIME},
-    **dict.fromkeys(ON_RUNTIME - {CURRENT}, QUERIES | PERIODIC | {RUNTIME, CURRENT}),
+    **dict.fromkeys(ON_RUNTIME - {CURRENT}, QUERIES | PERIODIC | {RUNTIME, CURRENT, CALLS}),
     # what a plan that is run once reads
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME, BAGS} | ON_RUNTIME,
     # one statement each
@@ -131,8 +132,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.frames": WORK,  # frames that wait together
     "dsms.listening": {"dsms.api", "dsms.errors"},  # changes handed to functions and tasks
     "dsms.taking": WORK  # rows and time in
-    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"}
-    | {"dsms.python_functions"},
+    | {"dsms.listening", "dsms.forms", "dsms.commands", "dsms.recovering", "dsms.frames"},
     "dsms.hosting": WORK  # for a server
     | {"dsms.taking", "dsms.commands", "dsms.recovering"},
     "dsms.engine": WORK
