@@ -448,4 +448,4 @@ def test_groups_are_swept_together():
         swept += 0 if shut is None else 1
         assert closed.close(np.array([code]), count) is None
     assert closed.shut.all() and swept < 80
-    assert closed.swept + count[closed.owed].sum() == 10_000
+    assert closed.swept + closed.gone == 10_000

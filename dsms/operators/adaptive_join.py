@@ -31,8 +31,8 @@ from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
 from dsms.operators.keyed_rows import codes_nbytes, shared_codes
-from dsms.operators.not_coming import NotComing, Places, equal
-from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, stretches
+from dsms.operators.not_coming import NotComing, Places, told
+from dsms.operators.pieces import InPieces, Look, Piece, ResultPart, by_instants, go_on, stretches
 from dsms.operators.routing import Router
 from dsms.operators.stems import Stem
 from dsms.operators.tuning import Tuner
@@ -113,21 +113,29 @@ class AdaptiveJoinOp(InPieces):
             if self.away.sets:
                 self._forget(j, np.arange(first[j], len(stem.rows.store)))
             stem.settle_index(upto)
+        if self.away.sets:
+            self._sweep(look=look)
         self._purge()
 
     def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
         """See `not_coming.Meets`."""
         self.away.add(child, places, values)
-        for j, columns in places.items():
-            if j != child:
-                self._forget(j, equal(self.stems[j], columns, values))
-                self.stems[j].close_gaps()
-        self.away.close(len(self.stems), child, places, values)
+        self.away.sweep.promised(told(places, values), len(values[0]))
+        self._sweep(len(values[0]))
+        for stem in self.stems:
+            stem.close_gaps()
         self._purge()
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        for j, dead in self.away.swept(self.stems, many, look):
+            self._let_go(j, dead)
+        self.away.close(len(self.stems))
 
     def _forget(self, j: int, slots: np.ndarray) -> None:
         """Let go of those of these rows that are in no result to come."""
-        dead = self.away.dead(j, len(self.stems), self.stems[j], slots)
+        self._let_go(j, self.away.dead(j, len(self.stems), self.stems[j], slots))
+
+    def _let_go(self, j: int, dead: np.ndarray) -> None:
         self.stems[j].rows.store.bury(dead)
         self.stems[j].rows.store.extra["ends"].view[dead] = GONE
 

@@ -15,8 +15,9 @@ from numba import njit
 
 from dsms.operators.basic import by_parts
 from dsms.operators.distinct import Values
-from dsms.operators.letting_go import equal_to
-from dsms.operators.pieces import InStretches, Look
+from dsms.operators.letting_go import Promise, equal_to, merged
+from dsms.operators.pieces import InStretches, Look, go_on
+from dsms.operators.sweeping import Sweep
 from dsms.plan.identity import order
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
@@ -66,13 +67,16 @@ def _hand_over(upto, out_exp, aux_exp, life, o_at, o_exp, o_code, o_life, found)
 
 @dataclass(slots=True)
 class DeltaStarOp(InStretches):
-    """δ*: of each value its output row, and the death of its longest-lived duplicate."""
+    """δ*: of each value its output row, and the death of its longest-lived duplicate.
+
+    sweep  promises by which values have to be looked for"""
 
     node: lp.Distinct
     values: Values = field(init=False)
     out_exp: Vec = field(default_factory=Vec)
     aux_exp: Vec = field(default_factory=Vec)
     alive: int = 0
+    sweep: Sweep[Promise] = field(default_factory=Sweep)
 
     def __post_init__(self) -> None:
         self.values = Values(self.node)
@@ -95,6 +99,8 @@ class DeltaStarOp(InStretches):
         self.alive = int(np.count_nonzero(live))
         if self.values.purge(live, self.alive):
             self.out_exp.view[~live] = self.aux_exp.view[~live] = ALWAYS
+        if not self.sweep.idle:
+            self._sweep(look=look)
         return out
 
     def _output(
@@ -106,13 +112,41 @@ class DeltaStarOp(InStretches):
     def let_go(self, columns: Sequence[int], values: Sequence[pa.Array]) -> None:
         """No row comes any more whose `columns` have one of the combinations of `values`: what
         stays for ever is not asked for again."""
-        live = np.flatnonzero(self.out_exp.view == FOREVER)
-        known = self.values.rows.columns(self.values.slot.view[live])
-        dead = live[equal_to([known[c] for c in columns], values)]
+        if sorted(columns) == list(range(len(self.node.schema))):
+            in_order = [values[columns.index(c)] for c in range(len(columns))]
+            codes = np.unique(self.values.codes.lookup(in_order, len(values[0])))
+            self._forget(self._lasting(codes[codes >= 0]))
+            return
+        self.sweep.promised((tuple(columns), list(values), None), len(values[0]))
+        self._sweep(len(values[0]))
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        """Let go of values of which something was promised, if it is time to look for some."""
+        found = list[np.ndarray]()
+        for _, codes in self.sweep.places([self.out_exp.n], many, look):
+            if len(self.sweep.walking) > 1:
+                self.sweep.walking = merged(self.sweep.walking)
+            live = self._lasting(codes)
+            slots = self.values.slot.view[live]
+            for columns, values, _ in self.sweep.walking:
+                known = [self.values.rows.cols[c].gather(slots) for c in columns]
+                found.append(live[equal_to(known, values)])
+        self.sweep.ended()
+        if found:
+            self._forget(dead := np.unique(np.concatenate(found)))
+            self.sweep.freed(len(dead))
+
+    def _lasting(self, codes: np.ndarray) -> np.ndarray:
+        """Those of these values that stay for ever."""
+        return codes[self.out_exp.view[codes] == FOREVER]
+
+    def _forget(self, dead: np.ndarray) -> None:
         self.out_exp.view[dead] = self.aux_exp.view[dead] = ALWAYS
-        left = self.out_exp.view > ALWAYS
-        self.alive = int(np.count_nonzero(left))
-        self.values.purge(left, self.alive)
+        self.alive -= len(dead)
+        if self.values.codes.wants_purge(self.alive):
+            left = self.out_exp.view > ALWAYS
+            self.alive = int(np.count_nonzero(left))
+            self.values.purge(left, self.alive)
 
     def live(self) -> int:
         return self.alive

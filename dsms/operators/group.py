@@ -37,7 +37,8 @@ from dsms.operators.group_fifo import FifoFeed
 from dsms.operators.group_keys import GroupKeys
 from dsms.operators.group_rows import Reported
 from dsms.operators.group_touch import Touches
-from dsms.operators.pieces import InPieces, Look, Piece, stretches
+from dsms.operators.letting_go import merged
+from dsms.operators.pieces import InPieces, Look, Piece, go_on, stretches
 from dsms.plan.physical import State
 from dsms.sql.expr import AggCall, columns
 from dsms.sql.logical import GroupBy
@@ -156,6 +157,8 @@ class GroupByOp(InPieces):
                 yield from self._last(out)
             yield out, until
             self._purge()
+        if not self.closed.promises.idle:
+            self._sweep(look=look)
 
     def _last(self, out: Batch) -> Iterator[Piece]:
         """What was answered before the query must stop; then why."""
@@ -178,6 +181,7 @@ class GroupByOp(InPieces):
             lifted.append(lives_of(life, n))
         seed = not self.started and not self.node.keys
         self.started = True
+        self.closed.came(n)
         bare = Batch(rows.ts, rows.exp, rows.sign, rows.ids, ())
         touches = self.feed.step(bare, codes, lifted, self.groups.capacity, upto, seed)
         if not touches.feed.touches:
@@ -284,13 +288,32 @@ class GroupByOp(InPieces):
 
         before  to those alone in which another key, at that place, is less than this value of the
                 combination"""
-        if not (sheds := self.sheds):
+        if not self.sheds:
             return
-        codes = self.groups.matching(columns, values, before)
+        codes = self.groups.known(columns, values) if before is None else None
+        if codes is not None:
+            self._close(codes)
+            return
+        many = len(values[0])
+        self.closed.promises.promised((tuple(columns), list(values), before), many)
+        self._sweep(many)
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        """Close groups of which something was promised, if it is time to look for some."""
+        sweep, found = self.closed.promises, list[np.ndarray]()
+        for _, codes in sweep.places([self.groups.place.n], many, look):
+            if len(sweep.walking) > 1:
+                sweep.walking = merged(sweep.walking)
+            found.append(self.groups.matching(codes, sweep.walking))
+        sweep.ended()
+        if found:
+            self._close(np.concatenate(found))
+
+    def _close(self, codes: np.ndarray) -> None:
         shut = self.closed.close(codes, self.feed.groups.count)
         if shut is None:
             return
-        for aggregate_ in sheds:
+        for aggregate_ in self.sheds:
             aggregate_.let_go(shut)
         for k, column in enumerate(self.columns):
             if isinstance(column.coding, Codes):

@@ -6,36 +6,57 @@ a row is touched a few times for it, however many promises come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
+
+from dsms.operators.letting_go import Promise
+from dsms.operators.sweeping import Sweep
+from dsms.state.lengthening import grown
 
 SHARE = 8  # a sweep pays when one of so many rows kept goes
 
 
 @dataclass(slots=True)
 class Closed:
-    """shut     bool by code, of all such groups;  owed: codes of those that are not swept yet
-    swept    rows that the others had"""
+    """shut     bool by code, of all such groups
+    gone     rows that those had which are not swept yet;  swept: rows that the others had
+    rows     that came, to all groups; -1: not known
+    promises  by which groups have to be looked for"""
 
     shut: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
-    owed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    gone: int = 0
     swept: int = 0
+    rows: int = -1
+    promises: Sweep[Promise] = field(default_factory=Sweep)
+
+    def came(self, rows: int) -> None:
+        """More rows have come."""
+        if self.rows >= 0:
+            self.rows += rows
 
     def close(self, codes: np.ndarray, count: np.ndarray) -> np.ndarray | None:
-        """Nothing comes to these groups any more; what is to be swept now, bool by code.  `count`:
-        rows that came, by code."""
-        if len(self.shut) < len(count):
-            more = np.zeros(len(count) - len(self.shut), np.bool_)
-            self.shut = np.concatenate([self.shut, more])
+        """Nothing comes to these groups any more, each of which is there once; what is to be swept
+        now, bool by code.  `count`: rows that came, by code."""
+        self.shut = grown(self.shut, len(count), False)
         fresh = codes[~self.shut[codes]]
         self.shut[fresh] = True
-        self.owed = np.concatenate([self.owed, fresh])
-        gone = int(count[self.owed].sum())
-        if not gone or gone * SHARE < int(count.sum()) - self.swept:
+        self.promises.freed(len(fresh))
+        self.gone += int(count[fresh].sum())
+        if self.rows < 0:
+            self.rows = int(count.sum())
+        if not self.gone or self.gone * SHARE < self.rows - self.swept:
             return None
-        out = np.zeros(len(count), np.bool_)
-        out[self.owed] = True
-        self.swept += gone
-        self.owed = np.zeros(0, np.int64)
-        return out
+        self.swept += self.gone
+        self.gone = 0
+        return self.shut
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """States of earlier versions have codes that are owed: they go with the next ones."""
+        self.gone, self.rows, self.promises = 0, -1, Sweep()
+        for name in state.keys() - {"owed"}:
+            setattr(self, name, state[name])

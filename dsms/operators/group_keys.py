@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from dsms.operators.letting_go import places_among
+from dsms.operators.letting_go import Promise, places_among
 from dsms.operators.pieces import Look, go_on
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import (
@@ -157,27 +157,29 @@ class GroupKeys:
         rows = self.place.view[codes]
         return [store.gather(rows) for store in self.values]
 
-    def matching(
-        self,
-        columns: Sequence[int],
-        values: Sequence[pa.Array],
-        before: tuple[int, pa.Array] | None = None,
-    ) -> np.ndarray:
-        """Codes of the groups whose keys `columns` have one of the combinations of `values`, each
-        of which is there once; and in which the key `before` is less than its value there."""
+    def known(self, columns: Sequence[int], values: Sequence[pa.Array]) -> np.ndarray | None:
+        """Codes of the groups whose keys `columns` have one of the combinations of `values`, if
+        these are all keys; None: they have to be looked for (`matching`)."""
         if self.intern is None:
             return np.empty(0, np.int64)
-        if before is None and sorted(columns) == list(range(len(self.types))):
-            in_order = [values[columns.index(k)] for k in range(len(columns))]
-            codes = self.intern.lookup(in_order, len(values[0]))
-            return codes[codes >= 0]
-        codes = np.flatnonzero(self.place.view >= 0)
-        keys = self.gather(codes)
-        at = places_among([keys[c] for c in columns], values)
-        if before is not None:
-            mine, theirs = keys[before[0]], before[1].take(pa.array(np.maximum(at, 0)))
-            at[~numpy_true(pc.less(mine, theirs))] = -1
-        return codes[at >= 0]
+        if sorted(columns) != list(range(len(self.types))):
+            return None
+        in_order = [values[columns.index(k)] for k in range(len(columns))]
+        codes = np.unique(self.intern.lookup(in_order, len(values[0])))
+        return codes[codes >= 0]
+
+    def matching(self, codes: np.ndarray, promises: Sequence[Promise]) -> np.ndarray:
+        """Those of the groups `codes` that are concerned: their keys have one of the combinations
+        of values, and the other key is less than its value there, if there is one."""
+        codes = codes[self.place.view[codes] >= 0]
+        keys, out = self.gather(codes), np.zeros(len(codes), np.bool_)
+        for columns, values, before in promises:
+            at = places_among([keys[c] for c in columns], values)
+            if before is not None:
+                mine, theirs = keys[before[0]], before[1].take(pa.array(np.maximum(at, 0)))
+                at[~numpy_true(pc.less(mine, theirs))] = -1
+            out |= at >= 0
+        return codes[out]
 
     def wants_purge(self, alive: int) -> bool:
         """Worth forgetting dead groups, when `alive` groups have rows."""

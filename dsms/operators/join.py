@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
-from dsms.operators.join_kernels import chain, in_halves, join_fifo, join_signed
-from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
-from dsms.operators.not_coming import NotComing, Places, equal
+from dsms.operators.join_kernels import along, chain, in_halves, join_fifo, join_signed
+from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, key_columns, shared_codes
+from dsms.operators.not_coming import NotComing, Places, having, keyed, may_go, told
 from dsms.operators.pieces import (
     LOADED,
     InPieces,
@@ -91,7 +91,8 @@ class JoinOp(InPieces):
     """Inner join of two inputs.  `residual(cols, n)` answers which candidate pairs match (None:
     all).
 
-    most  results at one instant, and candidate pairs of one row, at most"""
+    most  results at one instant, and candidate pairs of one row, at most
+    by    by side the columns that are its keys; empty if they are not columns"""
 
     left: Side
     right: Side
@@ -102,6 +103,7 @@ class JoinOp(InPieces):
     crowded: int = 0  # steps for which halves are not tried
     gone: int = 0  # rows that went as nothing comes that could meet them
     away: NotComing = field(default_factory=NotComing)
+    by: tuple[tuple[int, ...], ...] = ((), ())
     nothing: Batch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,8 +126,9 @@ class JoinOp(InPieces):
                 new = np.arange(first, len(side.rows.store))
                 self._forget(k, self.away.dead(k, 2, side, new))
         for k, side in enumerate(self.sides):
-            if side.settle(upto) is not None:
-                side.rechain(self.head, k, len(side.rows.store))
+            self._moved(k, side.settle(upto))
+        if self.away.sets:
+            self._sweep(look=look)
         self._purge()
 
     def load(self, inputs: Sequence[Batch], look: Look) -> None:
@@ -142,16 +145,53 @@ class JoinOp(InPieces):
 
     def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
         """See `not_coming.Meets`."""
+        self.go_by(child, places, values, closes=True)
+
+    def go_by(
+        self, child: int, places: Places, values: Sequence[pa.Array], *, closes: bool
+    ) -> None:
+        """`none_come`.  `closes`: nothing else has to go by this promise."""
         self.away.add(child, places, values)
-        for k, columns in places.items():
-            dead = self.away.dead(k, 2, self.sides[k], equal(self.sides[k], columns, values))
-            if k != child and len(dead):
-                self._forget(k, dead)
-                if self.sides[k].rows.settle() is not None:
-                    self._shrink()
-                    self.sides[k].rechain(self.head, k, len(self.sides[k].rows.store))
-        self.away.close(2, child, places, values)
+        rows = {k: self._chained(k, at, values) for k, at in places.items() if k != child}
+        promise = told(places, values)
+        for k, slots in rows.items():
+            if slots is not None:
+                self._forget(k, self.away.dead(k, 2, self.sides[k], slots))
+        if any(slots is None for slots in rows.values()):
+            self.away.sweep.promised(promise if closes else told(places, []), len(values[0]))
+        elif closes:
+            self.away.found(promise)
+        self._sweep(len(values[0]))
+        for k, side in enumerate(self.sides):
+            self._moved(k, side.rows.settle(), shrinks=True)
         self._purge()
+
+    def _chained(
+        self, k: int, columns: Sequence[int], values: Sequence[pa.Array]
+    ) -> np.ndarray | None:
+        """Slots of the rows of a side that have these values, found by their chains; None: these do
+        not lead to them."""
+        side = self.sides[k]
+        if not may_go(side):
+            return np.empty(0, np.int64)
+        at = keyed(self.by[k], columns)
+        if at is None or any(values[i].null_count for i in at):
+            return None
+        keys = side.known_words([values[i] for i in at], len(values[0]))
+        slots = along(self.head, k, side.rows.store.extra["node"].view, np.unique(keys))
+        return having(side, slots, columns, values)
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        for k, dead in self.away.swept(self.sides, many, look):
+            self._forget(k, dead)
+        self.away.close(2)
+
+    def _moved(self, k: int, where: np.ndarray | None, *, shrinks: bool = False) -> None:
+        """Rows of a side are at other slots now, if so."""
+        if where is not None:
+            if shrinks:
+                self._shrink()
+            self.sides[k].rechain(self.head, k, len(self.sides[k].rows.store))
 
     def _shrink(self) -> None:
         """Let the chains be fewer if there are few rows."""
@@ -337,4 +377,5 @@ def inner_join(
         for k, child in enumerate(phys.children)
     ]
     matches = None if residual is None else builder.predicate(residual)
-    return JoinOp(sides[0], sides[1], matches, builder.step_rows)
+    by = tuple(key_columns([pair[k] for pair in keys]) for k in range(2))
+    return JoinOp(sides[0], sides[1], matches, builder.step_rows, by=by)

@@ -39,6 +39,23 @@ def chain(head, side, node, ok, slots):
 
 
 @njit(cache=True, nogil=True)
+def along(head, side, node, keys):
+    """Slots of one side in the chains of these keys that have them; each key stands there once."""
+    mask = np.uint64(len(head) - 1)
+    out, found = np.empty(2 * len(keys) + 16, np.int64), 0
+    for key in keys:
+        slot = head[bucket_of(key, mask), side]
+        while slot >= 0:
+            if node[slot, 0] == key:
+                if found == len(out):
+                    out = grown(out)
+                out[found] = slot
+                found += 1
+            slot = node[slot, 1]
+    return out[:found]
+
+
+@njit(cache=True, nogil=True)
 def grown(a):
     out = np.empty(2 * len(a), np.int64)
     out[: len(a)] = a

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dsms.operators.pieces import Look
 from dsms.plan.physical import State
+from dsms.sql.expr import Col, Expr
 from dsms.sql.types import FOREVER, Schema
 from dsms.state.columns import numpy_valid
 from dsms.state.expiry import Fifo
@@ -68,6 +69,15 @@ class KeyedRows:
         assert words is not None
         return words, ok
 
+    def known_words(self, values: Sequence[pa.Array], n: int) -> np.ndarray:
+        """Words of keys without NULL, of those that some row may have."""
+        if self.intern is None:
+            words = word(values[0])
+            assert words is not None
+            return words
+        codes = self.intern.lookup(values, n)
+        return codes[codes >= 0]
+
     def settle(self, upto: int) -> np.ndarray | None:
         """Drop what has expired, but not more often than every twentieth of a lifetime (lazy
         expiry, §3.6.1).
@@ -92,6 +102,12 @@ class KeyedRows:
             store.bury(due)
             if self.rows.index is not None:
                 self.rows.index.remove([v.view for v in store.ids], due)
+
+
+def key_columns(keys: Sequence[Expr]) -> tuple[int, ...]:
+    """The columns that are the keys; none if some key is not a column."""
+    found = tuple(key.index for key in keys if isinstance(key, Col))
+    return found if len(found) == len(keys) else ()
 
 
 def shared_codes(first: Sequence[pa.DataType]) -> Intern | None:

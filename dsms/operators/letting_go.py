@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dsms.state.intern import Intern
 
@@ -24,6 +25,30 @@ class LetsGo(Protocol):
         ...
 
 
+Before = tuple[int, pa.Array]
+# columns, combinations of values in them, values below which another key is (or None)
+Promise = tuple[tuple[int, ...], list[pa.Array], Before | None]
+
+
+def merged(promises: Sequence[Promise]) -> list[Promise]:
+    """The same promises, as few: all over the same columns in one."""
+    same: dict[tuple[tuple[int, ...], int | None], list[Promise]] = {}
+    for promise in promises:
+        columns, _, before = promise
+        same.setdefault((columns, None if before is None else before[0]), []).append(promise)
+    return [_one(columns, key, each) for (columns, key), each in same.items()]
+
+
+def _one(columns: tuple[int, ...], key: int | None, each: Sequence[Promise]) -> Promise:
+    """`places_among` takes the last of equal combinations: that has to be the latest instant."""
+    values = [pa.concat_arrays(v) for v in zip(*(values for _, values, _ in each), strict=True)]
+    if key is None:
+        return columns, values, None
+    bound = pa.concat_arrays([before[1] for _, _, before in each if before is not None])
+    order = pc.array_sort_indices(bound, null_placement="at_start")
+    return columns, [v.take(order) for v in values], (key, bound.take(order))
+
+
 def equal_to(cols: Sequence[pa.Array], values: Sequence[pa.Array]) -> np.ndarray:
     """Which rows of `cols` are one of the rows of `values`, bool[n]; NULLs are equal."""
     found: np.ndarray = places_among(cols, values) >= 0
@@ -31,7 +56,8 @@ def equal_to(cols: Sequence[pa.Array], values: Sequence[pa.Array]) -> np.ndarray
 
 
 def places_among(cols: Sequence[pa.Array], values: Sequence[pa.Array]) -> np.ndarray:
-    """Which of the rows of `values`, all different, each row of `cols` is; -1: none of them."""
+    """Which of the rows of `values` each row of `cols` is, of equal ones the last; -1: none of
+    them."""
     if not len(cols[0]) or not len(values[0]):
         return np.full(len(cols[0]), -1, np.int64)
     known = Intern(len(cols))

@@ -33,9 +33,17 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import filter_batch
 from dsms.operators.join import PART
-from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, shared_codes
-from dsms.operators.multi_join_kernels import END, GONE, KEY, chain_rows, merged, multi_join
-from dsms.operators.not_coming import NotComing, Places, equal
+from dsms.operators.keyed_rows import KeyedRows, codes_nbytes, key_columns, shared_codes
+from dsms.operators.multi_join_kernels import (
+    END,
+    GONE,
+    KEY,
+    along_rows,
+    chain_rows,
+    merged,
+    multi_join,
+)
+from dsms.operators.not_coming import NotComing, Places, having, keyed, may_go, told
 from dsms.operators.pieces import (
     LOADED,
     InPieces,
@@ -147,13 +155,15 @@ class MultiJoinOp(InPieces):
     """Inner join of many inputs.  `residual(cols, n)` answers which candidates match (None: all).
 
     order  int64[n, n - 1]: the inputs that a row of each input looks into, one after the other
-    most   results at one instant, at most"""
+    most   results at one instant, at most
+    by     by input the columns that are its keys; empty if they are not known"""
 
     inputs: list[KeyedRows]
     order: np.ndarray
     residual: Callable[[Sequence[pa.Array], int], pa.BooleanArray] | None
     most: int = 1 << 22
     away: NotComing = field(default_factory=NotComing)
+    by: tuple[tuple[int, ...], ...] = ()
     arena: Arena = field(init=False)
     nothing: Batch = field(init=False)
 
@@ -177,28 +187,58 @@ class MultiJoinOp(InPieces):
         else:
             yield self.nothing, upto
         for i, side in enumerate(self.inputs):
-            where = side.settle(upto)
-            if where is not None:
-                self.arena.renumber(i, where)
+            self._moved(i, side.settle(upto))
+        if self.away.sets:
+            self._sweep(look=look)
         self._purge()
 
     def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
         """See `not_coming.Meets`."""
         self.away.add(child, places, values)
-        for i, columns in places.items():
-            if i == child:
-                continue
-            self._forget(i, equal(self.inputs[i], columns, values))
-            where = self.inputs[i].rows.settle()
-            if where is not None:
-                self.arena.renumber(i, where)
+        rows = {i: self._chained(i, at, values) for i, at in places.items() if i != child}
+        for i, slots in rows.items():
+            if slots is not None:
+                self._forget(i, slots)
+        if any(slots is None for slots in rows.values()):
+            self.away.sweep.promised(told(places, values), len(values[0]))
+        else:
+            self.away.found(told(places, values))
+        self._sweep(len(values[0]))
+        for i, side in enumerate(self.inputs):
+            self._moved(i, side.rows.settle())
         self.arena.shrink()
-        self.away.close(len(self.inputs), child, places, values)
         self._purge()
+
+    def _chained(
+        self, i: int, columns: Sequence[int], values: Sequence[pa.Array]
+    ) -> np.ndarray | None:
+        """Slots of the rows of an input that have these values, found by their chains; None: these
+        do not lead to them."""
+        side, arena = self.inputs[i], self.arena
+        if not may_go(side):
+            return np.empty(0, np.int64)
+        at = keyed(self.by[i], columns) if self.by else None
+        if at is None or any(values[k].null_count for k in at):
+            return None
+        keys = side.known_words([values[k] for k in at], len(values[0]))
+        slots = along_rows(arena.head, arena.rows, arena.offset, i, np.unique(keys))
+        return having(side, slots, columns, values)
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        for i, dead in self.away.swept(self.inputs, many, look):
+            self._let_go(i, dead)
+        self.away.close(len(self.inputs))
+
+    def _moved(self, i: int, where: np.ndarray | None) -> None:
+        """Rows of an input are at other slots now, if so."""
+        if where is not None:
+            self.arena.renumber(i, where)
 
     def _forget(self, i: int, slots: np.ndarray) -> None:
         """Let go of those of these rows that are in no result to come."""
-        dead = self.away.dead(i, len(self.inputs), self.inputs[i], slots)
+        self._let_go(i, self.away.dead(i, len(self.inputs), self.inputs[i], slots))
+
+    def _let_go(self, i: int, dead: np.ndarray) -> None:
         self.inputs[i].rows.store.bury(dead)
         self.arena.of(i)[dead, END] = GONE
 
@@ -316,4 +356,5 @@ def multi_join_op(
     ]
     order = [probing(phys.order.order, k) for k in range(len(inputs))]
     matches = None if node.residual is None else builder.predicate(node.residual)
-    return MultiJoinOp(inputs, np.array(order, np.int64), matches, builder.step_rows)
+    by = tuple(key_columns([same[k] for same in keys]) for k in range(len(inputs)))
+    return MultiJoinOp(inputs, np.array(order, np.int64), matches, builder.step_rows, by=by)

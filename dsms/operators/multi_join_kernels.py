@@ -31,6 +31,24 @@ def chain_rows(head, arena, offset, i, slots):
 
 
 @njit(cache=True, nogil=True)
+def along_rows(head, arena, offset, i, keys):
+    """Slots of rows of input i that have these keys; each key stands there once."""
+    mask = np.uint64(len(head) - 1)
+    out, found = np.empty(2 * len(keys) + 16, np.int64), 0
+    for key in keys:
+        slot = head[bucket_of(key, mask), i]
+        while slot >= 0:
+            row = offset[i] + slot
+            if arena[row, KEY] == key:
+                if found == len(out):
+                    out = grown(out)
+                out[found] = slot
+                found += 1
+            slot = arena[row, NEXT]
+    return out[:found]
+
+
+@njit(cache=True, nogil=True)
 def _chained(head, arena, offset, i, slots):
     """Chain rows of input i of one instant: the last slot.  They stand by key, chains by slot:
     whoever follows one ends at the first slot that is too old, and must not pass a younger one of

@@ -7,7 +7,7 @@ is STR.  A NULL key never matches, and its row is still padded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from dsms.operators.join import JoinOp
 from dsms.operators.matching import MatchCounter, pair_state
-from dsms.operators.not_coming import NotComing, Places, equal
-from dsms.operators.pieces import InPieces, Look, Piece, parted
+from dsms.operators.not_coming import NotComing, Places, Told, may_go, told
+from dsms.operators.pieces import InPieces, Look, Piece, go_on, parted
+from dsms.operators.sweeping import Sweep
 from dsms.plan.identity import width
 from dsms.plan.physical import Pattern, Phys
 from dsms.sql import logical as lp
@@ -52,10 +53,13 @@ class Padding:
 
 @dataclass(slots=True)
 class OuterJoinOp(InPieces):
-    """Inner results and padded rows, merged by instant."""
+    """Inner results and padded rows, merged by instant.
+
+    sweep  promises by which rows without a match have to be looked for"""
 
     inner: JoinOp
     paddings: list[Padding]
+    sweep: Sweep[Told] = field(default_factory=Sweep)
 
     def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         later = inputs
@@ -72,17 +76,36 @@ class OuterJoinOp(InPieces):
                 ),
                 until,
             )
+        if not self.sweep.idle:
+            self._sweep(look=look)
 
     def none_come(self, child: int, places: Places, values: Sequence[pa.Array]) -> None:
         """See `not_coming.Meets`.  Whether rows of the other side have a match stays as it is."""
+        many, promise = len(values[0]), told(places, values)
+        stays = any(padding.stays for padding in self.paddings)
+        self.inner.go_by(child, places, values, closes=not stays)
+        if stays:
+            self.sweep.promised(promise, many)
+            self._sweep(many)
+
+    def _sweep(self, many: int = 0, look: Look = go_on) -> None:
+        """Let go of rows whose padding is final, if it is time to look for some."""
         away = self.inner.away
-        away.add(child, places, values)
-        for padding in self.paddings:
-            counter = padding.counter
-            if padding.stays and padding.side != child and padding.side in places:
-                met = equal(counter, places[padding.side], values)
-                counter.let_go(away.dead(padding.side, 2, counter, met))
-        self.inner.none_come(child, places, values)
+        counters = [padding.counter for padding in self.paddings]
+        sizes = [
+            len(padding.counter.rows.store) if padding.stays and may_go(padding.counter) else 0
+            for padding in self.paddings
+        ]
+        dead: list[list[np.ndarray]] = [[] for _ in counters]
+        for k, slots in self.sweep.places(sizes, many, look):
+            alive = slots[counters[k].rows.store.alive.view[slots]]
+            dead[k].append(away.dead(self.paddings[k].side, 2, counters[k], alive))
+        for counter, slots_of in zip(counters, dead, strict=True):
+            if slots_of:
+                counter.let_go(found := np.concatenate(slots_of))
+                self.sweep.freed(len(found))
+        for promise in self.sweep.ended():
+            away.found(promise)
 
     def live(self) -> int:
         return self.inner.live() + sum(p.counter.live() for p in self.paddings)
