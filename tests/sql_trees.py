@@ -108,7 +108,7 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(ast.Or, _some(inner, 2)),
         st.builds(ast.Not, inner),
         st.builds(ast.IsNull, inner, _bool),
-        st.builds(ast.IsBool, inner, _bool, _bool),
+        st.builds(ast.IsBool, inner, st.none() | _bool, _bool),
         st.builds(ast.IsDistinct, inner, inner, _bool),
         st.builds(ast.Between, inner, inner, inner, _bool),
         st.builds(ast.InList, inner, _some(inner).filter(_no_lone_query), _bool),

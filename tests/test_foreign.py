@@ -56,7 +56,9 @@ def test_a_join_word_elsewhere_is_a_name(word: str):
 
 
 OPERATORS = [
-    *(w for w in sections()["operator"] if w not in {"ANY", "SOME", "ALL", "EXCLUDE", "REPLACE"}),
+    *sorted(
+        sections()["operator"].keys() - {"ANY", "SOME", "ALL", "EXCLUDE", "REPLACE", "PLACING"}
+    ),
     *sections()["behind value"],
 ]
 
@@ -194,7 +196,19 @@ def test_each_word_is_answered(section: str, word: str):
         ("CREATE STREAM x (k INT KEY, v INT)", "PRIMARY KEY"),
         ("SELECT 'a' + 'b'", "||"),
         ("SELECT t + '1 day' FROM s", "INTERVAL '5' MINUTE"),
-        ("SELECT trim(BOTH ' ' FROM 'a')", "LTRIM(x)"),
+        ("SELECT trim(BOTH ' ' FROM 'a')", "LTRIM(x, 'a')"),
+        ("SELECT trim('x' FROM 'a')", "TRIM(text, 'a')"),
+        ("SELECT trim(LEADING FROM 'a')", "LTRIM(text)"),
+        ('SELECT k COLLATE "C" FROM s [NOW]', "code point"),
+        ("SELECT k FROM s [NOW] ORDER BY k COLLATE nocase", "code point"),
+        ("SELECT overlay('a' PLACING 'b' FROM 1)", "SUBSTR(a, 1, start - 1) || b"),
+        ("SELECT v XOR 5 FROM s [NOW]", "write a <> b"),
+        ("SELECT 0x1F", "decimal digits, 31;"),
+        ("SELECT k FROM s [ROWS 0b101]", "decimal digits, 5;"),
+        ("SELECT k FROM s [ROWS 1_000]", "without _: 1000"),
+        ("SELECT 1_0.5", "without _: 10.5"),
+        ("SELECT k FROM s [NOW] WHERE v = 1k", "double quotes"),
+        ("SELECT 1_ FROM s [NOW]", "double quotes"),
         ("SELECT position('a' IN k) FROM r", "POSITION(part, text)"),
         ("SELECT * FROM 'x.csv'", "dsms load"),
         ("WITH RECURSIVE x AS (SELECT k FROM s) SELECT * FROM x", "can't be recursive"),
@@ -260,3 +274,38 @@ def test_the_list_names_each_word_once_a_section():
         elif line and not line.startswith(" "):
             words += line.split()
     assert listed == {name: list(words) for name, words in sections().items()}
+
+
+@pytest.mark.parametrize(
+    ("test", "same"),
+    [
+        ("b IS UNKNOWN", "b IS NULL"),
+        ("b IS NOT UNKNOWN", "b IS NOT NULL"),
+        ("NOT v > 1 IS UNKNOWN", "NOT (v > 1) IS NULL"),
+        ("v = 1 AND b IS NOT UNKNOWN IS TRUE", "v = 1 AND (b IS NOT NULL) IS TRUE"),
+    ],
+)
+def test_a_condition_that_is_unknown_is_null(test: str, same: str):
+    engine = Engine()
+    engine.execute("CREATE TABLE u (b BOOL, v INT, unknown INT)")
+    engine.execute(
+        "INSERT INTO u VALUES (TRUE, 1, 1), (FALSE, 2, 2), (NULL, 1, 3), (TRUE, NULL, 4)"
+    )
+    found, right = (
+        engine.execute(f"SELECT unknown FROM u WHERE {text}")[0].data for text in (test, same)
+    )
+    assert found == right and 0 < len(found) < 4
+
+
+def test_only_a_condition_is_unknown():
+    engine = Engine()
+    with pytest.raises(QueryError, match="IS UNKNOWN expects a condition, and this is INT"):
+        engine.execute("SELECT 1 IS UNKNOWN")
+
+
+def test_what_is_said_of_trim_and_overlay_does_it():
+    answer = Engine().execute(
+        "SELECT TRIM('xxaxx', 'x') AS a, LTRIM('xxaxx', 'x') AS b, RTRIM('xxaxx', 'x') AS c, "
+        "TRIM(' a ') AS d, SUBSTR('abcdef', 1, 3 - 1) || 'X' || SUBSTR('abcdef', 3 + 2) AS e"
+    )[0]
+    assert answer.data.to_pylist() == [{"a": "a", "b": "axx", "c": "xxa", "d": "a", "e": "abXef"}]

@@ -103,10 +103,10 @@ def test_it_may_stand_where_a_constant_may(text: str, params: Any, written: str)
         ("SELECT 1 IN ?", [[1, 2]], "DS618", "LIST_CONTAINS(?, k)"),
         ("SELECT 1 IN (?)", [[1, 2]], "DS208", "LIST_CONTAINS(l, x)"),
         ("SELECT ?", [[1, [2]]], "DS354", "can't hold lists"),
-        ("SELECT ?", [[1, 2**63]], "DS618", "int"),
+        ("SELECT ?", [[1, 2**63]], "DS618", "INT has 64 bits"),
         ("SELECT ?", [[1, "a"]], "DS208", "a list needs values of one type"),
         ("SELECT ?", [{1, 2}], "DS618", "set"),
-        ("SELECT ?", [2**63], "DS618", "int"),
+        ("SELECT ?", [2**63], "DS618", "INT has 64 bits"),
         ("SELECT ?", ["\ud800"], "DS618", "str"),
         ("SELECT ?", [Decimal("1E+39")], "DS618", "Decimal"),
         ("SELECT 1 LIMIT ?", ["secret"], "DS618", "can stand here: ?"),
@@ -168,3 +168,26 @@ def test_values_of_one_text_are_not_mixed_up() -> None:
         ("BOOL",),
         ("FLOAT",),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "hint"),
+    [
+        ("SELECT k FROM s [RANGE ?]", "1 h", "a length of time"),
+        ("SELECT k FROM s [RANGE ? SECONDS]", "1", "or a number, 0 or more"),
+        ("SELECT k FROM s [ROWS ?]", -1, "here can stand a whole number, 0 or more"),
+        ("SELECT k FROM s [ROWS ?]", None, "here can stand a whole number, 0 or more"),
+        ("SELECT k FROM s LIMIT ?", 1.5, "here can stand a whole number, 0 or more"),
+        ("SELECT k FROM s LIMIT 1 OFFSET ?", True, "here can stand a whole number, 0 or more"),
+        ("SELECT k FROM s [SINCE ?]", b"x", "a length of time"),
+        ("SELECT k FROM s [SINCE ?]", b"x", "an instant"),
+        ("SELECT ?", 2**64, "send it as FLOAT or DECIMAL"),
+        ("SELECT ?", -(2**63) - 1, "send it as FLOAT or DECIMAL"),
+        ("SELECT ?", [1, 2**63], "send it as FLOAT or DECIMAL"),
+    ],
+)
+def test_a_value_that_can_not_stand_there_says_what_can(text: str, value: Any, hint: str) -> None:
+    with pytest.raises(DsmsError) as caught:
+        Engine().execute(text, [value])
+    assert caught.value.code == "DS618" and hint in (caught.value.hint or "")
+    assert ("too large" in str(caught.value)) == ("send it" in hint)

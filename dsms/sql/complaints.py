@@ -153,7 +153,7 @@ def _stray(piece: Piece, offset: int) -> QueryError:
         if word[:-1].isdigit() and word[-1] in "mM":
             hint = f"write {word[:-1]} min, or {word[:-1]} MONTHS"
             return QueryError("DS107", "'m' may be minutes or months", *piece.place(offset), hint)
-        hint = 'a name that begins with a digit is written in double quotes: "..."'
+        hint = _in_digits(word) or _QUOTED
         return QueryError(
             "DS104", f"{word} is neither a number nor a name", *piece.place(offset), hint
         )
@@ -164,6 +164,18 @@ def _stray(piece: Piece, offset: int) -> QueryError:
         *piece.place(offset),
         _STRAY.get(char) if _AS_WINDOW.match(piece.text, offset) is None else _WINDOW,
     )
+
+
+_QUOTED = 'a name that begins with a digit is written in double quotes: "..."'
+
+
+def _in_digits(word: str) -> str | None:
+    """For `1_000` or `0x1F`: the number as it is written here."""
+    if re.fullmatch(r"0x[0-9a-f]+|0o[0-7]+|0b[01]+", word, re.IGNORECASE):
+        return f"numbers are written in decimal digits, {int(word, 0)}; bytes are X'0aff'"
+    if re.fullmatch(r"[0-9]+(_[0-9]+)+(\.[0-9]+)?", word):
+        return f"numbers are written without _: {word.replace('_', '')}"
+    return None
 
 
 # ---------------------------------------------------------------- a slip of the fingers

@@ -36,8 +36,9 @@ _SIDES = ("LEFT", "RIGHT", "FULL")
 _JOINS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI", "NATURAL")
 _BEHIND = ("join", "clause", "ours", "asof")  # a relation
 # operators of other systems that are as good as names
-_NAMES = ("ANY", "SOME", "ALL", "EXCLUDE", "REPLACE")
-_REGEXES = ("RLIKE", "REGEXP", "GLOB", "SIMILAR")
+_NAMES = ("ANY", "SOME", "ALL", "EXCLUDE", "REPLACE", "PLACING")
+# between values, where the parse stops at what follows: they were taken for an alias
+_INFIX = ("RLIKE", "REGEXP", "GLOB", "SIMILAR", "COLLATE", "OVERLAPS", "XOR")
 
 
 @cache
@@ -161,7 +162,7 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return None
     if (
         earlier not in ("AS", ".")
-        and (last in ("DIV", "MOD") or (last in _REGEXES and earlier not in ("SELECT", ",", "(")))
+        and (last in ("DIV", "MOD") or (last in _INFIX and earlier not in ("SELECT", ",", "(")))
         and (hint := instead(last, "operator"))
     ):
         return 1, before[-1], hint

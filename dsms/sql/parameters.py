@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from typing import Any
 
@@ -54,9 +54,10 @@ class Parameters:
         pieces = _pieces(self._value(mark), mark)
         return (Token.new_borrow_pos(kind, text, mark) for kind, text in pieces)
 
-    def misplaced(self, mark: Token) -> UsageError:
-        """What to say where its value can't stand; the value itself may be a secret."""
-        hint = _EACH if isinstance(self._value(mark), list) else None
+    def misplaced(self, mark: Token, accepts: Set[str]) -> UsageError:
+        """What to say where its value can't stand, but what `accepts` names; the value itself may
+        be a secret."""
+        hint = _EACH if isinstance(self._value(mark), list) else _what_can(accepts)
         return wrong("DS618", mark, f"no value of this kind can stand here: {mark}", hint)
 
     def _value(self, mark: Token) -> Any:
@@ -76,6 +77,22 @@ def without_values(mark: Token) -> UsageError:
 
 
 _EACH = "IN takes a mark for each item, k IN (?, ?); LIST_CONTAINS(?, k) takes a list"
+
+_KINDS = {
+    "INTERVAL": "a length of time (in Python a timedelta)",
+    "TIMESTAMP": "an instant (in Python a datetime)",
+    "INT": "a whole number, 0 or more",
+    "FLOAT": "a number, 0 or more",
+    "STRING": "a text",
+}
+
+
+def _what_can(accepts: Set[str]) -> str | None:
+    """The values whose tokens the parser would have taken."""
+    named = accepts - {"INT"} if "FLOAT" in accepts else accepts
+    kinds = [kind for token, kind in _KINDS.items() if token in named]
+    return f"here can stand {' or '.join(kinds)}" if kinds else None
+
 
 # ---------------------------------------------------------------- which value is whose
 
@@ -143,6 +160,9 @@ def _pieces(value: Any, mark: Token) -> Pieces:
             return (("NO_ITEMS", "[]"),)
         case list():
             return _list([as_builtin(item) for item in value], mark)
+        case int():
+            hint = "send it as FLOAT or DECIMAL (in Python a float or a decimal.Decimal)"
+            raise wrong("DS618", mark, f"the value for {mark} is too large; INT has 64 bits", hint)
     raise wrong(
         "DS618",
         mark,

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator
 
 from lark import Token
 from lark.exceptions import UnexpectedInput
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dsms.errors import QueryError
 from dsms.sql import ast
@@ -138,7 +139,7 @@ def _parsing(piece: Piece, values: Parameters | None) -> Generator[None, None, a
             elif open_marks is not None:
                 open_marks.feed(feed, token)
             elif values is not None:
-                _feed_value(feed, token, values)
+                _feed_value(state, token, values)
             read += 1
             if read % TOKENS == 0:
                 yield
@@ -177,13 +178,15 @@ class _OpenMarks:
             raise without_values(self.marks[0])
 
 
-def _feed_value(feed: Callable[[Token], object], mark: Token, values: Parameters) -> None:
+def _feed_value(state: InteractiveParser, mark: Token, values: Parameters) -> None:
     """The constant that a parameter is, in place of its mark.  Raises DS618."""
+    fed = 0
     try:
         for token in values.tokens(mark):
-            feed(token)
+            state.parser_state.feed_token(token)
+            fed += 1
     except UnexpectedInput:
-        raise values.misplaced(mark) from None
+        raise values.misplaced(mark, set() if fed else state.accepts()) from None
 
 
 def check_depth(statement: ast.Statement) -> None:

@@ -119,7 +119,8 @@ class Expressions:
             case ast.IsNull(operand):
                 return f"{self.text(operand, IS)} IS{negated} NULL"
             case ast.IsBool(operand, value):
-                return f"{self.text(operand, IS)} IS{negated} {'TRUE' if value else 'FALSE'}"
+                truth = "UNKNOWN" if value is None else "TRUE" if value else "FALSE"
+                return f"{self.text(operand, IS)} IS{negated} {truth}"
             case ast.IsDistinct(left, right):
                 return (
                     f"{self.text(left, IS)} IS{negated} DISTINCT FROM {self.text(right, COMPARE)}"

@@ -176,6 +176,9 @@ def _logic(env: Env, node: ast.Expr) -> Expr:
             return negation(condition(bind(env, operand), operand, "NOT"))
         case ast.IsNull(operand=operand, negated=negated):
             return call("is_not_null" if negated else "is_null", [bind(env, operand)], node)
+        case ast.IsBool(operand=operand, value=None, negated=negated):
+            tested = condition(bind(env, operand), operand, "IS UNKNOWN")
+            return call("is_not_null" if negated else "is_null", [tested], node)
         case ast.IsBool(operand=operand, value=value, negated=negated):
             tested = condition(bind(env, operand), operand, "IS TRUE")
             found = call(

@@ -145,10 +145,10 @@ class IsNull(Expr):
 
 @dataclass(frozen=True, slots=True)
 class IsBool(Expr):
-    """``x IS [NOT] TRUE|FALSE``"""
+    """``x IS [NOT] TRUE|FALSE|UNKNOWN``"""
 
     operand: Expr
-    value: bool
+    value: bool | None  # None: UNKNOWN
     negated: bool = False
 
 

@@ -186,6 +186,14 @@ class Predicates:
         return ast.IsBool(operand, truth.value, True, pos=pos)
 
     @rule
+    def is_unknown(self, pos: Pos, operand: ast.Expr) -> ast.IsBool:
+        return ast.IsBool(operand, None, pos=pos)
+
+    @rule
+    def is_not_unknown(self, pos: Pos, operand: ast.Expr) -> ast.IsBool:
+        return ast.IsBool(operand, None, True, pos=pos)
+
+    @rule
     def in_list(self, pos: Pos, operand: ast.Expr, items: tuple[ast.Expr, ...]) -> ast.Expr:
         return _in_items(operand, items, False, pos)
 
@@ -326,7 +334,7 @@ class Expressions(Literals, Predicates):
                 "DS110",
                 name.pos,
                 f"{name.text}(... FROM ...) is not known; only EXTRACT is written with FROM",
-                "separate the arguments by commas",
+                "separate the arguments by commas, for example TRIM(text) or LTRIM(text)",
             )
         return ast.FuncCall(
             name, (ast.StringLit(field.lower(), pos=place_of([field])), operand), pos=name.pos
