@@ -1,4 +1,5 @@
-"""Columns that are typed already: the server judges them as a whole and their rows one by one."""
+"""Columns that are typed already: the server judges their types; single values that are none of
+their type refuse their rows, as in files of text."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pyarrow.types as kinds
 from dsms.forms.encodings import without_encodings
 from dsms.lists import item_of
 from dsms.untrusted.types import decoded, is_list
+from dsms_client.files.fitting import from_texts, is_text, misfits
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Mapping, Piece, Pieces, Reject, note, texts_of
 from dsms_client.files.text import convert, no_unit, reason, suspects
@@ -73,6 +75,13 @@ def _column(
         return _lists(without_encodings(array), name, item, options, bad)
     if sql == "TIMESTAMP":
         return _instants(array, name, options, bad)
+    if sql.startswith(("INTERVAL", "DECIMAL", "LIST")) and is_text(decoded(array.type)):
+        texts = without_encodings(array).cast(pa.string())
+        found, wrong = from_texts(texts, sql, options)
+        note(bad, wrong, texts, name, sql, options)
+        return found
+    if sql == "INT" or sql.startswith("DECIMAL"):
+        return _numbers(array, name, sql, bad)
     if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
         return _floats(array, name, bad)
     return array
@@ -94,6 +103,19 @@ def _lists(
     return pa.LargeListArray.from_arrays(pa.array(starts), found, mask=mask)
 
 
+def _numbers(array: pa.Array, name: str, sql: str, bad: dict[int, str]) -> pa.Array:
+    """Numbers, NULL where one is not of the type."""
+    plain = without_encodings(array)
+    wrong = misfits(plain, sql)
+    if not len(wrong):
+        return array
+    for row in wrong.tolist():
+        bad.setdefault(row, f"{name}: {plain[row].as_py()} is not {sql}")
+    mask = np.zeros(len(plain), np.bool_)
+    mask[wrong] = True
+    return pc.if_else(pa.array(mask), pa.scalar(None, plain.type), plain)
+
+
 def _floats(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
     """Integers as floats."""
     floats = array.cast(pa.float64(), safe=False)
@@ -108,12 +130,7 @@ def _instants(array: pa.Array, name: str, options: Options, bad: dict[int, str])
     are."""
     if decoded(array.type) != array.type:
         array = without_encodings(array)
-    text = (
-        kinds.is_string(array.type)
-        or kinds.is_large_string(array.type)
-        or kinds.is_string_view(array.type)
-    )
-    if not text and not _is_number(array.type):
+    if not is_text(array.type) and not _is_number(array.type):
         return array
     texts = array.cast(pa.string())
     found, wrong = convert(texts, "TIMESTAMP", options)
