@@ -91,8 +91,8 @@ def test_requests_that_are_cancelled_cut_calls_off(serve: Any, tmp_path: Path) -
         ident = peer.send("ingest", stream="s", rows=[[101, 1_000_000], [1, 2_000_000]])
         assert begun.read_text() == "begun"
         peer.ask("cancel", request=ident)
-        assert peer.reply(ident)["error"]["code"] == "DS610"
-        goes_on(begun)  # what a query of others has called is not cut off
+        goes_on(begun)  # what a query of others has called is not cut off, but waited for
+        assert peer.reply(ident)["accepted"] == 2
         (row,) = other.ask("execute", sql="SHOW QUERIES")["results"][0]["rows"]
         assert row[1] == "running"
         sql = "SELECT waits(x + 200) FROM s [RANGE 1 h]"
