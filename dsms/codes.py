@@ -136,6 +136,8 @@ CODES: dict[str, str] = {
     "DS366": "WITH (sample = scale) of a query whose sums nothing makes up for",
     "DS367": "SAMPLE of a share that is none, of rows that nothing tells apart, or of a "
     "non-retroactive table",
+    "DS368": "LIMIT n PER a key without ORDER BY or with OFFSET, or the first rows of INTERNAL "
+    "windows",
     "DS370": "ASOF JOIN of what has no timestamps, or of rows that leave",
     "DS371": "an ON of ASOF JOIN that says more than keys and the order in time",
     # rules: archives

@@ -184,6 +184,9 @@ def _plain() -> Iterator[tuple[str, str]]:
         for what, query in (*_wide(window), *_of_two(window)):
             yield f"{what}, {kind} windows", query
     yield "DISTINCT without a window", "SELECT DISTINCT k, i FROM a"
+    yield "first rows without a window", "SELECT i FROM a ORDER BY f, k DESC LIMIT 3 PER k, i"
+    yield "first rows of each key", f"SELECT i FROM a {WIDTH} ORDER BY f, k DESC LIMIT 3 PER i"
+    yield "many first rows", f"SELECT i FROM a {WIDTH} ORDER BY f, k DESC LIMIT 300 PER k"
     yield "joins over long windows", "SELECT a.i FROM a [RANGE 1 h] , b [RANGE 1 h] WHERE a.t = b.t"
     yield "what leaves", f"SELECT Dstream(k) FROM a {WIDTH}"
     yield (

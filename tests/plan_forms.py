@@ -25,6 +25,7 @@ from dsms.sql.logical import (
     Sort,
     StreamScan,
     TableScan,
+    TopN,
     Window,
     children,
     with_children,
@@ -130,14 +131,20 @@ def _line(node: Node) -> str:
         case Append():
             return f"Append{' mixed' if node.mixed else ' entries' if node.entries else ''}"
         case Sort():
-            shown = [
-                (text(e, inside), " desc" if d else "", " nulls first" if n else "")
-                for e, d, n in node.keys
-            ]
-            keys = ", ".join("".join(parts) for parts in shown)
-            return f"Sort {keys} limit {node.limit} offset {node.offset}"
+            return f"Sort {_keys(node, inside)} limit {node.limit} offset {node.offset}"
+        case TopN():
+            by = ", ".join(text(e, inside) for e in node.by)
+            return f"First {node.limit} per ({by}) by {_keys(node, inside)}"
         case _:
             return type(node).__name__
+
+
+def _keys(node: Sort | TopN, inside: list[Field]) -> str:
+    shown = [
+        (text(e, inside), " desc" if d else "", " nulls first" if n else "")
+        for e, d, n in node.keys
+    ]
+    return ", ".join("".join(parts) for parts in shown)
 
 
 def _on(node: Any, left: list[Field], right: list[Field]) -> str:

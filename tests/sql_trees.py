@@ -229,8 +229,16 @@ def _says_something(query: ast.Query) -> bool:
     return not query.plain
 
 
+_pers = st.builds(ast.Per, _some(expressions, 0, 2))
+
+
 def _queries(bodies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.builds(ast.Query, bodies, _orders, _counts, _counts, _optional(_time_slides))
+    """PER stands behind LIMIT alone."""
+    every = _optional(_time_slides)
+    return st.one_of(
+        st.builds(ast.Query, bodies, _orders, _counts, _counts, every),
+        st.builds(ast.Query, bodies, _orders, st.integers(0, 10**6), _counts, every, _pers),
+    )
 
 
 def _set_ops(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

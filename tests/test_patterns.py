@@ -106,6 +106,7 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     # the root
     "the root": (p.output(p.join(win(S), win(T), "a"), "rstream"), "WK"),
     "ORDER BY": (lp.Sort(win(), (), None, 0, S.schema), "WKS"),
+    "LIMIT PER": (lp.TopN(win(), (), (), 3, S.schema), "STR"),
     "LIMIT": (lp.Sort(win(), (), 3, 0, S.schema), "STR"),
 }
 

@@ -21,6 +21,7 @@ from dsms.oneshot import joins
 from dsms.oneshot.aggregates import exact_aggregate
 from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.dialect import DUCKDB, Dialect
+from dsms.oneshot.ranked import TopStep
 from dsms.oneshot.relation import (
     Bound,
     Op,
@@ -45,7 +46,7 @@ from dsms.oneshot.steps import (
     WindowStep,
 )
 from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
-from dsms.plan.identity import order, places, timed, width
+from dsms.plan.identity import by_value, order, places, timed, width
 from dsms.sql import logical as lp
 from dsms.sql.expr import Lit
 from dsms.sql.types import FLOAT, Kind, Schema
@@ -136,6 +137,8 @@ class Renderer:
                 return self._distinct(node, aged)
             case lp.GroupBy():
                 return self._group(node, aged)
+            case lp.TopN():
+                return self._top(node, aged)
             case lp.Append():
                 return self._appended(node, aged)
             case lp.Output():
@@ -225,6 +228,12 @@ class Renderer:
         kept = self.materialized(rel).name
         step = GroupStep(self.name(), kept, node, rel.width, needs_age, aged, order(node.child))
         return self.step(step, node.schema, rel.width + timed(node), aged)
+
+    def _top(self, node: lp.TopN, aged: bool) -> Rel:
+        by_arrival = not by_value(node.child)
+        kept = self.materialized(self.rel(node.child, aged or by_arrival))
+        step = TopStep(self.name(), kept.name, node, width(node.child), aged or by_arrival)
+        return self.step(step, node.schema, width(node), aged)
 
     def _grouped(self, node: lp.GroupBy) -> str | None:
         """The text of a GROUP BY over the relation \\0, if all of it is exact."""

@@ -90,6 +90,10 @@ class Builder:
                 return self._distinct(phys, node)
             case lp.GroupBy():
                 return self._group(phys, node)
+            case lp.TopN():
+                from dsms.operators.top import top_op
+
+                return top_op(self, phys, node)
         raise InternalError(
             "DS901", f"no continuous operator for {type(node).__name__}; please report this"
         )

@@ -93,7 +93,16 @@ def _alternatives(output: lp.Output, chooser: Chooser) -> Iterator[_Alternative]
 
 def _is_worth(node: lp.Node) -> bool:
     """Whether state could be shared, and no row fails that a selection would have kept away."""
-    kinds = (lp.Join, lp.JoinNRR, lp.AsofJoin, lp.SemiJoin, lp.SetOp, lp.Distinct, lp.GroupBy)
+    kinds = (
+        lp.Join,
+        lp.JoinNRR,
+        lp.AsofJoin,
+        lp.SemiJoin,
+        lp.SetOp,
+        lp.Distinct,
+        lp.GroupBy,
+        lp.TopN,
+    )
     return all(map(total, expressions_of(node))) and any(
         isinstance(n, kinds) or (isinstance(n, lp.Window) and counts(n.spec))
         for n in lp.nodes_of(node)

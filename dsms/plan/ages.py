@@ -55,7 +55,7 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return timestamps(node.left)
         case lp.Project() if node.ids:
             return moved(node, timestamps(node.child))
-        case lp.Window() | lp.Select() | lp.Project() | lp.Answer():
+        case lp.Window() | lp.Select() | lp.Project() | lp.TopN() | lp.Answer():
             return timestamps(node.child)
         case _:
             return (False,) * width(node)
@@ -134,7 +134,7 @@ def _punctual(node: lp.Node) -> bool:
             return not windows.until(node.spec) and _punctual(node.child)
         case lp.Join():
             return node.kind == "inner" and _punctual(node.left) and _punctual(node.right)
-        case lp.SemiJoin():
+        case lp.SemiJoin() | lp.TopN():
             return False
         case lp.StreamScan() | lp.TableScan() | lp.Append():
             return True
@@ -158,7 +158,9 @@ def _datable(node: lp.Node) -> bool:
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
         case lp.SemiJoin() | lp.AsofJoin():
             return _datable(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.Join() | lp.MultiJoin() | lp.JoinNRR():
+        case lp.Window() | lp.Select() | lp.Project() | lp.TopN():
+            return _datable(node.child)
+        case lp.Join() | lp.MultiJoin() | lp.JoinNRR():
             return all(map(_datable, lp.children(node)))
         case _:
             return False

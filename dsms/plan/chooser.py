@@ -49,7 +49,9 @@ from dsms.sql.window import (
 MIN_PARTITIONS, MAX_PARTITIONS, ROWS_PER_PARTITION = 10, 4096, 16
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-OF_RESULT = frozenset({"output", "output + youngest", "window", "rows of each partition"})
+OF_RESULT = frozenset(
+    {"output", "output + youngest", "window", "rows of each partition", "first rows"}
+)
 
 Plans = tuple[Phys, ...]
 Built = tuple[Phys, Estimate]
@@ -134,6 +136,8 @@ class Chooser:
                 return self._distinct(plans[0].pattern, place.asked)
             case lp.GroupBy():
                 return variants.group(node, plans[0], place), ()
+            case lp.TopN():
+                return variants.top(node, plans[0]), ()
             case lp.Append():
                 return variants.append(node, plans[0], self.options.strategy, place.restore), ()
             case lp.Output():
@@ -221,8 +225,8 @@ class Chooser:
                     if plans[0].pattern is Pattern.MON
                     else kept(0, "input + groups"),
                 )
-            case lp.Sort():
-                return (kept(0, "input"),)
+            case lp.TopN() | lp.Sort():
+                return (kept(0, variants.TOP_KEEPS.get(variant, "input")),)
             case lp.Output():
                 return self._result(node, plans[0], sizes[0])
             case _:
@@ -355,7 +359,7 @@ def growth(
             return ("state grows with the number of keys that are there",)
         case lp.Window():
             return _window_growth(node.spec)
-        case lp.GroupBy() if plans[0].pattern is Pattern.MON and node.keys:
+        case lp.GroupBy(keys=keys) | lp.TopN(by=keys) if plans[0].pattern is Pattern.MON and keys:
             return ("state grows with the number of groups: the input has no window",)
         case lp.Distinct() if plans[0].pattern is Pattern.MON:
             return ("state grows with the number of different rows: the input has no window",)

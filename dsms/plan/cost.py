@@ -92,7 +92,7 @@ def process_cost(
         case lp.SemiJoin() | lp.SetOp():
             reached = [e.rate + e.deaths for e in inputs]  # eager: expirations are events too
             return sum(reached) + _touched(node, inputs)
-        case lp.Distinct() | lp.GroupBy() | lp.Sort():
+        case lp.Distinct() | lp.GroupBy() | lp.TopN() | lp.Sort():
             return inputs[0].rate + inputs[0].deaths
         case lp.StreamScan() | lp.TableScan() | lp.Values():
             return 0.0

@@ -106,6 +106,8 @@ def estimate(
             return _distinct(inputs[0], variant)
         case lp.GroupBy():
             return _group(node, inputs[0])
+        case lp.TopN():
+            return _top(node, inputs[0])
         case lp.Append():
             child = inputs[0]
             return (
@@ -313,6 +315,18 @@ def _group(node: lp.GroupBy, child: Estimate) -> Estimate:
     groups = _combinations(keys, child.size)
     columns = (*keys, *(_aggregate(a, groups) for a in node.aggs))
     return Estimate(child.rate + child.deaths, groups, math.inf, 1.0, columns)
+
+
+def _top(node: lp.TopN, child: Estimate) -> Estimate:
+    """Values as if drawn: a row comes in with the share of the first among the rows of its key, and
+    another one, that was there, where one of them leaves."""
+    groups = _combinations([column_of(k, child.columns) for k in node.by], child.size)
+    size = min(child.size, groups * node.limit)
+    share = size / child.size if child.size else 1.0
+    if share >= 1.0:
+        return child
+    premature = 1 - (1 - child.premature) / 2
+    return replace(child, rate=child.rate * min(1.0, 2 * share), size=size, premature=premature)
 
 
 def _aggregate(call: AggCall, groups: float) -> ColumnStatistics:

@@ -47,6 +47,8 @@ def width(node: lp.Node) -> int:
             return width(node.child) + timed(node)
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return width(node.child)
+        case lp.TopN():
+            return width(node.child)
         case _:
             assert_never(node)
 
@@ -82,6 +84,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
         case lp.Project() if node.ids:
             return moved(node, leaves(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
+            return leaves(node.child)
+        case lp.TopN():
             return leaves(node.child)
         case _:
             assert_never(node)
@@ -150,6 +154,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return moved(node, timing(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return timing(node.child)
+        case lp.TopN():
+            return timing(node.child)
         case _:
             return (False,) * width(node)
 
@@ -200,6 +206,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
         case lp.Project() if node.ids:
             return moved(node, numbering(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
+            return numbering(node.child)
+        case lp.TopN():
             return numbering(node.child)
         case _:
             assert_never(node)

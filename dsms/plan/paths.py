@@ -181,7 +181,7 @@ def from_past(node: lp.Node) -> str | None:
 def _reborn(node: lp.Node) -> bool:
     """Whether rows of the node may leave and come back, or change, while their parts stay."""
     match node:
-        case lp.SemiJoin() | lp.SetOp() | lp.Distinct() | lp.GroupBy():
+        case lp.SemiJoin() | lp.SetOp() | lp.Distinct() | lp.GroupBy() | lp.TopN():
             return True
         case lp.Join() if node.kind != "inner":
             return True

@@ -9,7 +9,8 @@ rule 1   selection, projection, ⋈NRR, sorting: the input's label; ASOF JOIN: t
 rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since
          their rows no longer leave in the order they came
 rule 3   join, DISTINCT: MON over MON, STR over STR, else WK
-rule 4   negation, EXCEPT, INTERSECT, GROUP BY, outer joins (the padded row is taken back), ⋈R: STR
+rule 4   negation, EXCEPT, INTERSECT, GROUP BY, outer joins (the padded row is taken back), ⋈R: STR;
+         the n first rows, too: when a row leaves them depends on rows that are still to come
 
 Two places where this is stricter than the thesis's prose, because a wrong label is a wrong answer:
 
@@ -65,7 +66,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return STR if variant == "counting" and worst > MON else _dies_with_a_part(worst)
         case lp.SemiJoin():
             return STR if node.anti or inputs[1] > MON else _dies_with_a_part(inputs[0])
-        case lp.GroupBy() | lp.SetOp():
+        case lp.GroupBy() | lp.SetOp() | lp.TopN():
             return STR
         case lp.Append():
             return _append(node)

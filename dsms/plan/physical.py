@@ -101,6 +101,7 @@ class Phys:
       SetOp       counting
       Distinct    input-storing | delta-star | counting
       GroupBy     array | deque (one MIN or MAX over rows that leave in order)
+      TopN        first | skyband | ordered
       Append      append | append-negative | netted | periodic
       Answer      answer (of another query, as it runs)
       Output      view (Rstream) | stream (Istream/Dstream)

@@ -256,6 +256,8 @@ def describe(node: lp.Node) -> str:
             )
         case lp.Answer():
             return "Query " + _named(node.query, node.schema[0].qualifier or "")
+        case lp.TopN():
+            return _top(node)
         case lp.Sort():
             return _sort(node)
         case lp.Output():
@@ -313,8 +315,17 @@ def _group(node: lp.GroupBy) -> str:
 
 
 def _sort(node: lp.Sort) -> str:
-    keys = ", ".join(
+    limit = "" if node.limit is None else f" LIMIT {node.limit}"
+    offset = f" OFFSET {node.offset}" if node.offset else ""
+    return f"Sort {_order(node)}".rstrip() + limit + offset
+
+
+def _top(node: lp.TopN) -> str:
+    by = ", ".join(expression(e, node.child.schema) for e in node.by)
+    return f"First {node.limit}{f' PER {by}' if by else ''} ORDER BY {_order(node)}"
+
+
+def _order(node: lp.Sort | lp.TopN) -> str:
+    return ", ".join(
         expression(e, node.child.schema) + (" DESC" if down else "") for e, down, _ in node.keys
     )
-    limit = "" if node.limit is None else f" LIMIT {node.limit}"
-    return f"Sort {keys}".rstrip() + limit + (f" OFFSET {node.offset}" if node.offset else "")

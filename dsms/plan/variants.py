@@ -19,6 +19,9 @@ SHED_AS = {
     "pipeline": "pipeline-shedding",
 }
 SHEDDING = frozenset(SHED_AS.values())
+# what of the input is kept, by variant
+TOP_KEEPS = {"first": "first rows", "skyband": "rows that may come in", "ordered": "input"}
+MANY = 256  # first rows
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
 
@@ -76,6 +79,15 @@ def semijoin(node: lp.SemiJoin) -> str:
     left row."""
     by_key = node.residual is None and not (node.null_aware and len(node.keys) != 1)
     return "counting" if by_key else "matching"
+
+
+def top(node: lp.TopN, child: Phys) -> str:
+    """first: no row leaves the input, so none that is out comes in again;  skyband: a row that
+    others stand before for as long as it lives is let go;  ordered: all rows, where it isn't known
+    how long they live, or so many are asked for that few could be let go."""
+    if child.pattern is Pattern.MON:
+        return "first"
+    return "ordered" if child.strict or node.limit > MANY else "skyband"
 
 
 def finding(node: lp.JoinNRR | lp.AsofJoin, child: Phys) -> str:

@@ -251,6 +251,19 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class TopN:
+    """ORDER BY ... LIMIT n PER keys, as a relation: of the rows that are equal in `by` (NULLs are,
+    too; without `by`, of all rows) the first `limit` by `keys`, which are as in Sort; ties as
+    `dsms.plan.ranking` says."""
+
+    child: Node
+    by: tuple[Expr, ...]
+    keys: tuple[tuple[Expr, bool, bool], ...]
+    limit: int
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """A column of the answer that says where the window of its boundary begins, or ends.
 
@@ -281,7 +294,7 @@ class Output:
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
     | AsofJoin | SemiJoin | Union | SetOp
-    | Distinct | GroupBy | Append | Answer | Sort | Output
+    | Distinct | GroupBy | TopN | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
 

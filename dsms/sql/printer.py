@@ -54,6 +54,8 @@ def _part(node: ast.Node) -> str:
             return _item(node)
         case ast.OrderItem():
             return _order_item(node)
+        case ast.Per():
+            return _per(node)
         case ast.Slide():
             return boundaries(node)
         case ast.Option(key, value):
@@ -126,6 +128,7 @@ def query(node: ast.Query) -> str:
     parts += [f"ORDER BY {', '.join(map(_order_item, node.order_by))}"] if node.order_by else []
     parts += [f"LIMIT {node.limit}"] if node.limit is not None else []
     parts += [f"OFFSET {node.offset}"] if node.offset is not None else []
+    parts += [_per(node.per)] if node.per is not None else []
     parts += [boundaries(node.every, "EVERY")] if node.every is not None else []
     return " ".join(parts)
 
@@ -133,6 +136,10 @@ def query(node: ast.Query) -> str:
 def _order_item(item: ast.OrderItem) -> str:
     nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[item.nulls_first]
     return f"{_expressions.text(item.expr)}{' DESC' if item.descending else ''}{nulls}"
+
+
+def _per(per: ast.Per) -> str:
+    return f"PER {', '.join(map(_expressions.text, per.keys)) or '()'}"
 
 
 def _operand(node: ast.Select | ast.SetOp | ast.Query, level: int) -> str:

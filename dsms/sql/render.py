@@ -33,6 +33,7 @@ from dsms.sql.logical import (
     Sort,
     StreamScan,
     TableScan,
+    TopN,
     Union,
     Values,
     Window,
@@ -96,6 +97,19 @@ class _Renderer:
         written = None if window is None else window_syntax(window, items)
         return Block(ast.SubqueryRef(ast.Query(body), alias, written), list(items), [len(items)])
 
+    def _top(self, node: TopN) -> Block:
+        """A subquery that says ORDER BY, LIMIT and PER by positions."""
+        block = self.block(node.child)
+        if block.append:  # what is appended is ranked, not the other way round
+            block = self._subquery(node.child, block)
+        names = _unique(_names(node.schema))
+        order = tuple(self._order_item(key, block, len(names)) for key in node.keys)
+        per = ast.Per(tuple(ast.IntLit(e.index + 1) for e in node.by if isinstance(e, Col)))
+        query = ast.Query(block.query(names), order, node.limit, per=per)
+        alias = self._alias("q")
+        items: list[ast.Expr] = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        return Block(ast.SubqueryRef(query, alias), items, [len(items)])
+
     def _alias(self, wanted: str) -> ast.Ident:
         name, n = wanted, 1
         while name.casefold() in self._taken:
@@ -138,6 +152,8 @@ class _Renderer:
             case Distinct():
                 block = self._upto(node.child, Stage.PROJECT)
                 return replace(block, distinct=True, stage=Stage.DISTINCT)
+            case TopN():
+                return self._top(node)
             case Union():
                 return self._union(node, last_all=True)
             case SetOp():

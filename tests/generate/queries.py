@@ -155,12 +155,26 @@ class Queries:
             inner = self.block(types, 0, Mode("internal"), may_lose=False)
             text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
         else:
-            text = f"({self.body(types, depth - 1)})"
+            text = f"({self.body(types, depth - 1)}{self.first(types)})"
         return (
             f"{text} AS {alias}",
             [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)],
             False,
         )
+
+    def first(self, types: list[Type], share: int = 25) -> str:
+        """At times ORDER BY ... LIMIT n PER columns of the select list."""
+        d = self.d
+        if not d.chance(share):
+            return ""
+        order = [f"{n}{d.pick(('', ' DESC', ' NULLS FIRST'))}" for n in self._columns(types, 1)]
+        per = d.pick(("", " PER ()", f" PER {', '.join(self._columns(types, 1))}"))
+        return f" ORDER BY {', '.join(order)} LIMIT {d.pick((0, 1, 2, 3, 1000))}{per}"
+
+    def _columns(self, types: list[Type], least: int) -> list[str]:
+        """Some of the columns of a select list."""
+        places = [self.d.number(0, len(types) - 1) for _ in range(self.d.number(least, 2))]
+        return [f"c{place}" for place in dict.fromkeys(places)]
 
     def merged(self) -> tuple[str, Scope, bool]:
         """UNION ALL of streams, mostly through windows of one length: so a queue may be enough for
@@ -360,7 +374,7 @@ class Queries:
         if style < 5:
             return self._starred(kind)
         if style < 78:
-            return self.body(types, d.pick((1, 0, 1, 2)), kind)
+            return self.body(types, d.pick((1, 0, 1, 2)), kind) + self.first(types, 7)
         if style < 88:
             mode = Mode(d.pick(("internal", "internal", "mixed")))
             return self.block(types, 0, mode, may_lose=False, output=kind)

@@ -103,7 +103,7 @@ def is_monotonic(node: lp.Node) -> bool:
             return not node.mixed
         case lp.Window():
             return inputs and lasts(node.spec)
-        case lp.TableScan() | lp.GroupBy() | lp.SetOp():
+        case lp.TableScan() | lp.GroupBy() | lp.SetOp() | lp.TopN():
             return False
         case lp.Join():
             return inputs and node.kind == "inner"

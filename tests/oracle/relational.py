@@ -16,7 +16,17 @@ from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
-from tests.oracle.keys import blank, branch, by_value, entered, first_leaf, merged, numbered, timed
+from tests.oracle.keys import (
+    Key,
+    blank,
+    branch,
+    by_value,
+    entered,
+    first_leaf,
+    merged,
+    numbered,
+    timed,
+)
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
 from tests.oracle.values import canons, order_key
@@ -376,12 +386,29 @@ def sort_rows(node: lp.Sort, rows: list[Fact]) -> list[Fact]:
     return ordered[node.offset : end]
 
 
+def _first(node: lp.TopN, rows: list[Fact]) -> list[Fact]:
+    """Of each key the rows before which less than `limit` stand: by the keys of ORDER BY; where
+    they are equal, rows without parts by all columns from the left; then as they arrived."""
+    groups: dict[tuple, list[Fact]] = {}
+    ranked = by_columns(in_order(rows)) if by_value(node.child) else sorted(rows, key=_arrived)
+    for expr, descending, nulls_first in reversed(node.keys):
+        ranked.sort(key=lambda f: order_key(evaluate(expr, f.values), descending, nulls_first))
+    for fact in ranked:
+        groups.setdefault(canons(_values(node.by, fact.values)), []).append(fact)
+    return [fact for same in groups.values() for fact in same[: node.limit]]
+
+
+def _arrived(fact: Fact) -> Key:
+    return fact.key
+
+
 _UNARY: dict[type, Callable] = {
     lp.Select: _select,
     lp.Project: _project,
     lp.GroupBy: _group,
     lp.Distinct: _distinct,
     lp.Sort: sort_rows,
+    lp.TopN: _first,
     lp.Answer: lambda node, rows: rows,
 }
 _BINARY: dict[type, Callable] = {lp.Join: _join, lp.SemiJoin: _semi_join, lp.SetOp: _set_op}

@@ -28,6 +28,30 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "outermost",
     ),
     (
+        "DS319",
+        "ONCE SELECT * FROM (^SELECT * FROM trades LIMIT 3)",
+        "not to a subquery",
+        "ORDER BY x LIMIT n",
+    ),
+    (
+        "DS368",
+        "SELECT * FROM trades [NOW] LIMIT 3 ^PER sym",
+        "nothing says which come first",
+        "add ORDER BY before LIMIT",
+    ),
+    (
+        "DS368",
+        "SELECT * FROM trades [NOW] ORDER BY px LIMIT 3 OFFSET 2 ^PER sym",
+        "not of each key",
+        "leave OFFSET out",
+    ),
+    (
+        "DS368",
+        "SELECT * FROM trades [^RANGE 10 INTERNAL] ORDER BY px LIMIT 3 PER sym",
+        "takes rows back",
+        "leave INTERNAL out",
+    ),
+    (
         "DS320",
         "SELECT * FROM trades WHERE px > 1 OR ^EXISTS (SELECT * FROM quotes)",
         "inside of an OR",

@@ -69,6 +69,8 @@ def _why_not(node: lp.Node) -> str | None:
             return "DISTINCT and UNION keep all of their state"
         case lp.SemiJoin():
             return "EXISTS and IN keep all of their state"
+        case lp.TopN():
+            return "LIMIT keeps the rows that may come in when others leave"
         case lp.SetOp():
             return "EXCEPT and INTERSECT keep all of their state"
         case lp.TableScan():

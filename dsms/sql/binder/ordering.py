@@ -21,19 +21,31 @@ Order = tuple[Expr, bool, bool]
 
 @dataclass(slots=True)
 class Ordering:
-    """ORDER BY of the whole query, handed to the block whose names it may use.  `keys` are filled
-    in there."""
+    """ORDER BY of a query and the keys of its PER, handed to the block whose names they may use.
+    `keys` and `by` are filled in there.  `nested`: it is that of a subquery."""
 
     items: Sequence[ast.OrderItem]
+    per: Sequence[ast.Expr]
+    nested: bool
     keys: list[Order] = field(default_factory=list)
+    by: list[Expr] = field(default_factory=list)
+
+    @property
+    def exprs(self) -> list[ast.Expr]:
+        """All that it names."""
+        return [*(item.expr for item in self.items), *self.per]
 
 
-def output_column(item: ast.OrderItem, names: Sequence[str]) -> int | None:
-    """The output column that ORDER BY names by position, alias or name."""
-    node = item.expr
+def ordering_of(query: ast.Query, nested: bool = False) -> Ordering:
+    """What is said of the order of a query."""
+    return Ordering(query.order_by, () if query.per is None else query.per.keys, nested)
+
+
+def output_column(node: ast.Expr, names: Sequence[str], word: str = "ORDER BY") -> int | None:
+    """The output column that ORDER BY or PER names by position, alias or name."""
     if isinstance(node, ast.IntLit):
         if not 1 <= node.value <= len(names):
-            raise position_error("ORDER BY", node, len(names))
+            raise position_error(word, node, len(names))
         return node.value - 1
     if isinstance(node, ast.ColumnRef) and node.table is None:
         found = [i for i, n in enumerate(names) if node.name.matches(n)]
@@ -49,21 +61,23 @@ def order_key(item: ast.OrderItem, expr: Expr) -> Order:
 
 
 def order_columns(ctx: Context, bound: Bound, ordering: Ordering) -> None:
-    """ORDER BY over a set operation: its output columns, and expressions over them."""
-    env = Env(ctx, relation_scope(bound.schema(), None), "ORDER BY")
+    """ORDER BY and PER over a set operation: its output columns, and expressions over them."""
     for item in ordering.items:
-        at = output_column(item, bound.names)
-        if at is None:
-            hint = "order by a column of the first SELECT, or by its position"
-            if not isinstance(item.expr, ast.ColumnRef) or item.expr.table is not None:
-                raise error(
-                    "DS332", "ORDER BY over a set operation takes its output columns", item, hint
-                )
-            expr = bind(env, item.expr)
-        else:
-            expr = Col(at, bound.node.schema[at].type, bound.names[at])
+        expr = _of_output(ctx, bound, item.expr, item, "ORDER BY")
         without_order("lt", [expr.type], item)
         ordering.keys.append(order_key(item, expr))
+    ordering.by += [_of_output(ctx, bound, key, key, "PER") for key in ordering.per]
+
+
+def _of_output(ctx: Context, bound: Bound, node: ast.Expr, at: ast.Node, word: str) -> Expr:
+    place = output_column(node, bound.names, word)
+    if place is not None:
+        return Col(place, bound.node.schema[place].type, bound.names[place])
+    if not isinstance(node, ast.ColumnRef) or node.table is not None:
+        hint = "order by a column of the first SELECT, or by its position"
+        message = f"{word} over a set operation takes its output columns"
+        raise error("DS332", message, at, hint if word == "ORDER BY" else "name such a column")
+    return bind(Env(ctx, relation_scope(bound.schema(), None), word), node)
 
 
 def sorted_(bound: Bound, ordering: Ordering, query: ast.Query) -> Sort:

@@ -18,6 +18,7 @@ from dsms.sql.logical import (
     SetOp,
     StreamScan,
     TableScan,
+    TopN,
     Values,
     Window,
     children,
@@ -40,7 +41,7 @@ def append_only(node: Node) -> bool:
     match node:
         case StreamScan() | Values():
             return True
-        case TableScan() | GroupBy() | SetOp():
+        case TableScan() | GroupBy() | SetOp() | TopN():
             return False
         case Window(spec=spec):
             return keeps_all(spec) and append_only(node.child)
@@ -57,7 +58,7 @@ def append_only(node: Node) -> bool:
 def strict(node: Node) -> bool:
     """May rows leave at instants that could not be foretold when they came?"""
     match node:
-        case TableScan() | GroupBy() | SetOp() | SemiJoin():
+        case TableScan() | GroupBy() | SetOp() | SemiJoin() | TopN():
             return not append_only(node)
         case Window(spec=spec):
             return _strict_window(spec, node.child)
@@ -98,6 +99,8 @@ def why_not_append_only(node: Node) -> str:
             )
         case Distinct():
             return "rows of DISTINCT leave when their values leave the window"
+        case TopN():
+            return "the first rows of a relation are taken back when others come before them"
         case SemiJoin(anti=True) | SetOp():
             return "rows that no longer satisfy the negation are taken back"
         case Join(kind="left" | "right" | "full"):

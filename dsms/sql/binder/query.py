@@ -8,12 +8,11 @@ from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import asof, boundaries, letting_go, lookups, stamps, wstream
-from dsms.sql.binder.boundaries import at_boundaries
+from dsms.sql.binder import asof, boundaries, letting_go, lookups, ranking, stamps, wstream
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
-from dsms.sql.binder.ordering import Ordering, sorted_
+from dsms.sql.binder.ordering import ordering_of
 from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.scaled import check_summed, scaled
 from dsms.sql.binder.select import bind_body, bind_nested, output_of
@@ -81,13 +80,13 @@ def _bound(
     output = output_of(body)
     if not persistent:
         _check_left(output)
-    ordering = Ordering(whole.order_by)
+    ordering = ordering_of(whole)
     bound = bind_body(ctx, body, ordering=ordering)
     slide = boundaries.governing_slide(ctx, whole, output is not None and output.restore)
     if slide is not None and slide.by_rows:
         _check_counted(ctx)
-    node: Node = bound.node
     continuous = persistent and slide is None and not on_lookup
+    node = ranking.answered(bound, ordering, whole, continuous)
     if persistent:
         asof.check_slides(ctx.windows, node)
         letting_go.check(options, said, node, continuous)
@@ -98,9 +97,6 @@ def _bound(
         _check_every(node, whole.every)
     if on_lookup:
         lookups.check(ctx, node, output, whole)
-    if whole.order_by or whole.limit is not None or whole.offset is not None:
-        _check_order(whole, continuous)
-        node = sorted_(bound, ordering, whole)
     if output is not None and output.restore:
         boundaries.check_restore(ctx, output, slide)
     kind = "rstream" if output is None else KINDS[output.kind]
@@ -166,21 +162,3 @@ def _unwrapped(query: ast.Query) -> ast.Query:
     while isinstance(query.body, ast.Query) and query.plain:
         query = query.body
     return query
-
-
-def _check_order(query: ast.Query, continuous: bool) -> None:
-    if not continuous:
-        return
-    at = query.order_by[0] if query.order_by else query
-    what = "ORDER BY" if query.order_by else "LIMIT"
-    message = (
-        f"{what} needs an answer that is given as a whole: a continuous query reports "
-        "changes, one by one"
-    )
-    raise error(
-        "DS318",
-        message,
-        at,
-        f"say when it is answered: {at_boundaries(query)}; ask once (without CREATE QUERY), or "
-        f"leave {what} out",
-    )

@@ -126,7 +126,8 @@ def _check(select: ast.Select, query: ast.Query, asked: _Asked) -> None:
     if select.output is not None and select.output.kind is ast.OutputKind.WSTREAM:
         raise asked.refused("sums over results can't be scaled", select.output)
     outside = replace(select, from_=()) if asked.sample else select
-    for node in (outside, *query.order_by):
+    per = () if query.per is None else (query.per,)
+    for node in (outside, *query.order_by, *per):
         for part in ast.walk(node):
             if isinstance(part, ast.Query):
                 raise asked.refused("its subquery can't be scaled", part)

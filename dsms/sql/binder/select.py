@@ -31,7 +31,14 @@ from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended, entries
 from dsms.sql.binder.joins import build, select_over, settle_tables
 from dsms.sql.binder.lists import without_order
-from dsms.sql.binder.ordering import Ordering, order_columns, order_key, output_column
+from dsms.sql.binder.ordering import (
+    Ordering,
+    order_columns,
+    order_key,
+    ordering_of,
+    output_column,
+)
+from dsms.sql.binder.ranking import of_subquery
 from dsms.sql.binder.scalar_queries import (
     beside,
     bind_scalar,
@@ -59,16 +66,14 @@ def bind_nested(
         hint = "move EVERY to the end of the outermost query"
         message = "EVERY says when a whole query is answered, or a part of FROM, not a subquery"
         raise error("DS344", message, query.every, hint)
-    if not query.plain:
-        at = query.order_by[0] if query.order_by else query
-        hint = "move ORDER BY and LIMIT to the end of the outermost query"
-        raise error("DS319", "ORDER BY and LIMIT apply to the answer, not to a subquery", at, hint)
-    body = wstream.rewrite_body(query.body)
+    body, ordering = wstream.rewrite_body(query.body), ordering_of(query, nested=True)
     output = output_of(body)
-    if output is None or output.kind is ast.OutputKind.RSTREAM:
-        return bind_body(ctx, body, beyond)
-    if output.kind is ast.OutputKind.WSTREAM:  # what `rewrite_body` made of one
-        return bind_body(ctx, body, beyond, internal=True)
+    first = len(ctx.windows)
+    internal = output is not None and output.kind is ast.OutputKind.WSTREAM
+    bound = bind_body(ctx, body, beyond, internal, None if query.plain else ordering)
+    bound = replace(bound, node=of_subquery(bound, ordering, query))
+    if output is None or internal or output.kind is ast.OutputKind.RSTREAM:
+        return bound
     if output.restore:
         name = f"{output.kind.value}-restore"
         hint = (
@@ -81,8 +86,6 @@ def bind_nested(
             output,
             hint,
         )
-    first = len(ctx.windows)
-    bound = bind_body(ctx, body, beyond)
     sampled = every is not None or answers_at_boundaries(ctx, bound.node)
     node = entries(bound.node, output, sampled)
     if isinstance(node, Append) and node is not bound.node:
@@ -126,15 +129,16 @@ def bind_body(
     has no type yet."""
     match body:
         case ast.Query():
-            return bind_nested(ctx, body, beyond)
+            bound = bind_nested(ctx, body, beyond)
         case ast.SetOp():
             bound = _set_op(ctx, body, beyond)
-            if ordering is not None:
-                order_columns(ctx, bound, ordering)
-            return bound
         case ast.Select():
             return _Block(ctx, body, beyond, internal, open_nulls).bind(ordering)
-    raise AssertionError(body)
+        case _:
+            raise AssertionError(body)
+    if ordering is not None:
+        order_columns(ctx, bound, ordering)
+    return bound
 
 
 # ---------------------------------------------------------------- one block
@@ -170,7 +174,7 @@ class _Block:
             groups.values = values
             over = dict(zip(above, open_columns(joined), strict=True))
             env = replace(env, before=groups.before, values=over)
-        exprs, names = self._items(env, ordering is not None)
+        exprs, names = self._items(env, ordering is not None and not ordering.nested)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
         if groups is not None:
@@ -194,9 +198,9 @@ class _Block:
         self, ordering: Ordering | None
     ) -> tuple[list[ast.ScalarQuery], list[ast.ScalarQuery]]:
         """Those that are joined with the rows, and those that are joined with the groups."""
-        select, order = self.select, () if ordering is None else ordering.items
+        select, order = self.select, () if ordering is None else ordering.exprs
         items = [i.expr for i in select.items if isinstance(i, ast.SelectItem)]
-        exprs = [e for e in (*items, select.having, *(o.expr for o in order)) if e is not None]
+        exprs = [e for e in (*items, select.having, *order) if e is not None]
         if not self._is_grouped():
             return scalar_queries(exprs), []
         return scalar_queries(c for e in exprs for c in aggregate_calls(e)), scalar_queries(
@@ -309,30 +313,43 @@ class _Block:
     ) -> tuple[list[Expr], list[str]]:
         """Fills in the ordering's keys over the select list; columns that it needs besides are
         returned, named."""
-        hidden: list[Expr] = []
-        called: list[str] = []
+        found, called = list(exprs), list(names)
         env = replace(env, place="ORDER BY")
         for item in ordering.items:
-            at = output_column(item, names)
-            if at is None:
-                if env.before is None and has_aggregate(item.expr):
-                    raise error(
-                        "DS301", "ORDER BY an aggregate needs a grouped query", item, "add GROUP BY"
-                    )
-                expr = bind(env, without_aliases(env, self.select, item.expr))
-                if expr not in exprs and self.select.distinct:
-                    hint = "add it to the select list"
-                    raise error(
-                        "DS332", "with DISTINCT, ORDER BY can only use the select list", item, hint
-                    )
-                at = _position(exprs + hidden, expr)
-                if at == len(exprs) + len(hidden):
-                    hidden.append(expr)
-                    called.append(to_sql(item.expr))
-            without_order("lt", [(exprs + hidden)[at].type], item)
-            type_, name = (exprs + hidden)[at].type, (names + called)[at]
-            ordering.keys.append(order_key(item, Col(at, type_, name)))
-        return hidden, called
+            column = self._order_column(env, item.expr, item, found, called, len(exprs))
+            without_order("lt", [column.type], item)
+            ordering.keys.append(order_key(item, column))
+        env = replace(env, place="PER")
+        for key in ordering.per:
+            ordering.by.append(self._order_column(env, key, key, found, called, len(exprs)))
+        return found[len(exprs) :], called[len(names) :]
+
+    def _order_column(
+        self,
+        env: Env,
+        node: ast.Expr,
+        at: ast.Node,
+        found: list[Expr],
+        called: list[str],
+        shown: int,
+    ) -> Col:
+        """The column of `found` that ORDER BY or PER means, of which the first are `shown`; one
+        that is not there is added, and named."""
+        place = output_column(node, called[:shown], env.place)
+        if place is None:
+            if env.before is None and has_aggregate(node):
+                message = f"{env.place} an aggregate needs a grouped query"
+                raise error("DS301", message, at, "add GROUP BY")
+            expr = bind(env, without_aliases(env, self.select, node))
+            if expr not in found[:shown] and self.select.distinct:
+                hint = "add it to the select list"
+                message = f"with DISTINCT, {env.place} can only use the select list"
+                raise error("DS332", message, at, hint)
+            place = _position(found, expr)
+            if place == len(found):
+                found.append(expr)
+                called.append(to_sql(node))
+        return Col(place, found[place].type, called[place])
 
     def _internal_at(self) -> ast.Node | None:
         found = [s.at for s in self.block.sources if s.internal]

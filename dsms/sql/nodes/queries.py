@@ -162,16 +162,26 @@ class OrderItem(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Per(Node):
+    """``PER k, l`` behind LIMIT: of which keys so many rows each are meant; none in ``PER ()``,
+    which is all rows together."""
+
+    keys: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Query(Node):
     """A whole query: what stands in CREATE QUERY, in a subquery, and as a statement.
 
-    `every`: ``EVERY d`` at its end, the boundaries that belong to the query."""
+    `every`: ``EVERY d`` at its end, the boundaries that belong to the query.  `per`: LIMIT counts
+    the rows of each of these keys."""
 
     body: Select | SetOp | Query
     order_by: tuple[OrderItem, ...] = ()
     limit: int | None = None
     offset: int | None = None
     every: Slide | None = None
+    per: Per | None = None
 
     @property
     def plain(self) -> bool:

@@ -141,6 +141,9 @@ def _every(core: ast.Window, slide: Clause) -> ast.Duration | int:
     return slide.value
 
 
+Limit = tuple[int | None, int | None, ast.Per | None]  # LIMIT, OFFSET, PER
+
+
 class Queries(Windows):
     """Everything from SELECT to LIMIT."""
 
@@ -344,14 +347,19 @@ class Queries(Windows):
     def nulls(self, pos: Pos, token: Token) -> bool:
         return token.type == "FIRST"
 
-    def limit(self, parts: Parts) -> tuple[int | None, int | None]:
-        return literals.count(parts[1], place_of(parts)), None
+    def limit(self, parts: Parts) -> Limit:
+        return literals.count(parts[1], place_of(parts)), None, parts[2]
 
-    def limit_offset(self, parts: Parts) -> tuple[int | None, int | None]:
-        return literals.count(parts[1], place_of(parts)), literals.count(parts[3], place_of(parts))
+    def limit_offset(self, parts: Parts) -> Limit:
+        count, offset = (literals.count(parts[k], place_of(parts)) for k in (1, 3))
+        return count, offset, parts[4]
 
-    def offset(self, parts: Parts) -> tuple[int | None, int | None]:
-        return None, literals.count(parts[1], place_of(parts))
+    def offset(self, parts: Parts) -> Limit:
+        return None, literals.count(parts[1], place_of(parts)), None
+
+    @rule
+    def per(self, pos: Pos, *keys: Any) -> ast.Per:
+        return ast.Per(() if keys == ((),) else keys, pos=pos)
 
     @rule
     def every(self, pos: Pos, length: ast.Duration, *options: Clause) -> ast.Slide:
@@ -374,8 +382,8 @@ class Queries(Windows):
     ) -> ast.Query:
         if isinstance(body, ast.Query) and not order_by and not limit and not every:
             return put_in(body, known)[0] if known else body
-        count, offset = limit or (None, None)
-        found = ast.Query(body, order_by or (), count, offset, every, pos=pos)
+        count, offset, per = limit or (None, None, None)
+        found = ast.Query(body, order_by or (), count, offset, every, per, pos=pos)
         return put_in(found, known)[0] if known else found
 
     @rule

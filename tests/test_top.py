@@ -1,0 +1,152 @@
+"""ORDER BY ... LIMIT n PER k against its definition, on random rows: ties, NULLs, text keys,
+windows of all kinds, sub-queries, restarts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms.engine import Engine
+from tests import test_equivalence as continuous
+from tests import test_periodic_equivalence as periodic
+from tests import test_recovery_equivalence as recovery
+from tests.effort import examples
+from tests.oracle.values import canons
+from tests.stories import text
+from tests.stories.model import Arrival, Beat, Event, Section, Story
+from tests.stories.play import Way, feed, rows_of, some_ways
+
+SEEDS = st.integers(0, 9999)
+S = 1_000_000
+STREAMS = """
+CREATE STREAM s (k INT, v INT, n STRING, f FLOAT, t TIMESTAMP) TIMESTAMP BY t;
+CREATE STREAM u (k INT, v INT, n STRING, f FLOAT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;
+"""
+KEPT = STREAMS.replace("BY t;", "BY t RETAIN 1 h;")
+TEXTS = (None, "a", "b", "ab", "é", "")
+FLOATS = (None, 0.0, -0.0, 1.5, float("nan"), float("-inf"))
+WINDOWS = (
+    "[RANGE 4 s]", "[RANGE 9 s]", "[NOW]", "[ROWS 5]", "[PARTITION BY k ROWS 2]", "",
+    "[RANGE 6 s UNTIL 2 s AGO]", "[SINCE 3s]", "[RANGE UNBOUNDED]",
+)  # a long list  # fmt: skip
+KEYS = ("v", "v DESC", "n", "n DESC NULLS FIRST", "f DESC", "f NULLS FIRST", "v DESC, n", "k + v")
+PER = (" PER k", " PER n", " PER k, n", " PER f", " PER ()", " PER v / 2", "")
+FORMS = (
+    "SELECT k, v, n FROM s {w}{end}",
+    "SELECT v FROM s {w} WHERE k > 0{end}",
+    "SELECT x.k, x.v, y.n, x.f FROM s {w} x JOIN u {z} y ON x.k = y.k{joined}",
+    "SELECT k, v, n, f FROM s {w} UNION ALL SELECT k, v, n, f FROM u {z}{set}",
+    "SELECT k, v FROM s {w} WHERE NOT EXISTS (SELECT * FROM u {z} WHERE u.v = s.v){end}",
+    "SELECT DISTINCT k, v FROM s {w} ORDER BY v DESC LIMIT {n} PER k",
+    "SELECT k, n, COUNT(*) AS c FROM s {w} GROUP BY k, n ORDER BY c DESC LIMIT {n} PER k",
+    "SELECT n FROM s {w} GROUP BY k, n ORDER BY SUM(v) DESC LIMIT {n}",
+    "SELECT COUNT(*) AS c, SUM(q.v) AS x FROM (SELECT k, v, n FROM s {w}{end}) q",
+    "SELECT q.k, q.v, y.v AS w FROM (SELECT k, v FROM s {w}{end}) q JOIN u {z} y ON q.k = y.k",
+    "SELECT DISTINCT q.v FROM (SELECT k, v FROM s {w}{end}) q",
+    "SELECT k, LAST(v) AS x FROM (SELECT k, v FROM s {w}{end}) q GROUP BY k",
+    "SELECT k, v FROM u {z} WHERE k IN (SELECT k FROM s {w}{end})",
+    "SELECT * FROM (SELECT Istream(k, v) FROM s {w}{end}) q",
+    "(SELECT k, v FROM s {w}{end}) EXCEPT SELECT k, v FROM u {z}",
+    "SELECT k, v FROM (SELECT k, v, n, f FROM s {w}{end}) q ORDER BY v, k DESC LIMIT 2 PER k",
+)
+
+
+@st.composite
+def rows(draw: st.DrawFn, most: int = 30) -> list[Event]:
+    """Rows of few keys, many at one instant."""
+    found, now = list[Event](), 0
+    for _ in range(draw(st.integers(1, most))):
+        now += draw(st.sampled_from([0, 0, 1, 1, 2, 4]))
+        k = draw(st.sampled_from([0, 1, 1, None]))
+        v = draw(st.sampled_from([0, 1, 2, 3, 4, None]))
+        row = (k, v, draw(st.sampled_from(TEXTS)), draw(st.sampled_from(FLOATS)), now * S)
+        found.append(Arrival(draw(st.sampled_from("ssu")), now * S, row))
+    return [*found, Beat(None, (now + draw(st.integers(0, 12))) * S)]
+
+
+@st.composite
+def ranked(draw: st.DrawFn, *, boundaries: bool = False, late: bool = False) -> Story:
+    """A query with rows that are ranked; `late`: it comes after some of the rows."""
+    form = draw(st.sampled_from(FORMS))
+    n = draw(st.sampled_from([0, 1, 2, 2, 3, 3, 300, 10**12]))
+    key, per = draw(st.sampled_from(KEYS)), draw(st.sampled_from(PER))
+    if boundaries and not per and " q" not in form:
+        per = " PER ()"
+    asks = form.format(
+        n=n,
+        w=draw(st.sampled_from(WINDOWS)),
+        z=draw(st.sampled_from(WINDOWS)),
+        end=f" ORDER BY {key} LIMIT {n}{per}",
+        set=f" ORDER BY {key.replace('k + v', '2 DESC, 1')} LIMIT {n}{per.replace('v / 2', 'v')}",
+        joined=f" ORDER BY {_qualified(key)} LIMIT {n}{_qualified(per)}",
+    )
+    kind = draw(st.sampled_from(["", "", "Istream", "Dstream"]))
+    if kind and asks.startswith("SELECT ") and "DISTINCT" not in asks and "Istream" not in asks:
+        head, _, behind = asks.partition(" FROM ")
+        asks = f"SELECT {kind}({head.removeprefix('SELECT ')}) FROM {behind}"
+    if boundaries:
+        asks += " EVERY 2 s"
+    events = draw(rows())
+    first = draw(st.integers(0, len(events) - 1)) if late else 0
+    before = [Section("input", events=events[:first])] if first else []
+    ddl = KEPT if late else STREAMS
+    query = Section("query", "q", body=asks)
+    rest = [Section("input", events=events[first:]), Section("pushes", "q")]
+    return Story(sections=[Section("sql", body=ddl), *before, query, *rest])
+
+
+def _qualified(text: str) -> str:
+    """Over the join: each column of the left side, texts of the right one."""
+    words = {"v": "x.v", "k": "x.k", "n": "y.n", "f": "x.f"}
+    return " ".join(
+        words.get(w.rstrip(","), w.rstrip(",")) + "," * w.endswith(",") for w in text.split(" ")
+    )
+
+
+@settings(max_examples=examples(200))
+@given(ranked(), SEEDS)
+def test_what_is_shown_are_the_first_rows_of_each_key(story: Story, seed: int) -> None:
+    continuous.check(story, some_ways(seed))
+
+
+@settings(max_examples=examples(80))
+@given(ranked(late=True), SEEDS)
+def test_queries_that_come_later_begin_with_what_is_kept(story: Story, seed: int) -> None:
+    continuous.check(story, some_ways(seed))
+
+
+@settings(max_examples=examples(120))
+@given(ranked(boundaries=True), SEEDS)
+def test_boundaries_see_the_first_rows_of_each_key(story: Story, seed: int) -> None:
+    periodic.check(story, periodic.ways(seed))
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(ranked(), SEEDS)
+def test_an_engine_that_is_killed_goes_on(story: Story, seed: int) -> None:
+    recovery.check(story, recovery.one_way(seed), seed)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rows(), st.sampled_from(FORMS), st.sampled_from(KEYS), st.sampled_from(PER), SEEDS)
+def test_asked_once_it_is_what_a_continuous_query_shows(
+    events: list[Event], form: str, key: str, per: str, seed: int
+) -> None:
+    if "Istream" in form:  # what has entered is not known any more
+        return
+    end = f" ORDER BY {key} LIMIT 2{per or ' PER ()'}"
+    asks = form.format(
+        n="2", w="[RANGE 4 s]", z="[RANGE 9 s]", end=end,
+        set=f" ORDER BY n LIMIT 2{per.replace('v / 2', 'v')}",
+        joined=f" ORDER BY {_qualified(key)} LIMIT 2{_qualified(per)}",
+    )  # a row  # fmt: skip
+    engine = Engine()
+    engine.execute(f"{KEPT} CREATE QUERY q AS {asks}")
+    story = Story(sections=[Section("sql", body=KEPT), Section("input", events=events)])
+    feed(engine, text.resolve(story), events, Way(cut="random", seed=seed))
+    (asked,) = engine.execute(asks)
+    (shown,) = engine.execute("SELECT * FROM q")
+    want, got = (Counter(map(canons, rows_of(r.data))) for r in (shown, asked))  # type: ignore[union-attr]
+    assert got == want, asks
