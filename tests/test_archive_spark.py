@@ -111,6 +111,9 @@ QUESTIONS = [
     "SELECT v FROM ARCHIVE s WHERE t >= TIMESTAMP '1970-01-01 00:04:50' AND n = 'a' AND x = 0",
     "SELECT v, x FROM ARCHIVE s ORDER BY x DESC, n, v DESC LIMIT 7 OFFSET 2",
     "SELECT v FROM s [ROWS 130 ARCHIVE] WHERE k = 1",
+    "SELECT k, v, n FROM ARCHIVE s ORDER BY x DESC NULLS FIRST, n LIMIT 3 PER k",
+    "SELECT q.n, COUNT(*) FROM (SELECT n, k, COUNT(*) AS c FROM ARCHIVE s GROUP BY n, k ORDER BY "
+    "c LIMIT 2 PER n) q GROUP BY q.n",
     "SELECT r.name, MEDIAN(a.x), SUM(a.v * 2) FROM s [RANGE 1 h ARCHIVE] a JOIN r ON a.k = r.k "
     "GROUP BY r.name",
     "SELECT a.v, b.v FROM ARCHIVE s [RANGE 130 s] a LEFT JOIN s [RANGE 20 s] b ON a.k = b.k AND "

@@ -22,6 +22,7 @@ from tests.benchmarks import (
     memory,
     ours,
     peers,
+    ranks,
     shedding,
     synopses,
     synopses_rates,
@@ -174,6 +175,13 @@ def test_what_is_shed_is_made_up_for() -> None:
     assert isinstance(table, Table) and isinstance(joins, Table)
     assert float(table.rows[2][1].rstrip("%")) == pytest.approx(20, abs=4)
     assert [float(row[5]) >= 1.5 for row in joins.rows] == [True]
+
+
+def test_first_rows_are_those_that_are_ranked_first() -> None:
+    (table,) = ranks.section(Options("toy")).parts
+    assert isinstance(table, Table)
+    kept, inside = (int(table.rows[3][k].replace(",", "")) for k in (6, 7))
+    assert kept < inside  # only rows that may still come in
 
 
 def test_algorithm_6_is_judged() -> None:

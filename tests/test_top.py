@@ -4,7 +4,9 @@ windows of all kinds, sub-queries, restarts."""
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +152,38 @@ def test_asked_once_it_is_what_a_continuous_query_shows(
     (shown,) = engine.execute("SELECT * FROM q")
     want, got = (Counter(map(canons, rows_of(r.data))) for r in (shown, asked))  # type: ignore[union-attr]
     assert got == want, asks
+
+
+@pytest.mark.parametrize(
+    "window", ["[RANGE 300 ms]", "[ROWS 300]", "[RANGE 300 ms] WHERE v > 20", ""]
+)
+@pytest.mark.parametrize("n", [0, 2, 40, 300])
+@pytest.mark.parametrize("strategy", ["upa", "nt"])
+def test_state_that_is_compacted_answers_as_before(window: str, n: int, strategy: str) -> None:
+    """Enough rows, keys and texts for all of them to be let go of, many times."""
+    random, engine = Random(n), Engine()
+    engine.execute("CREATE STREAM s (k STRING, v INT, n STRING, t TIMESTAMP) TIMESTAMP BY t")
+    order = f"ORDER BY n DESC, v LIMIT {n} PER k WITH (strategy = {strategy})"
+    engine.execute(f"CREATE QUERY q AS SELECT k, v, n FROM s {window} {order}")
+    rows = [
+        (f"k{i // 700}{random.randint(0, 3)}", random.randint(0, 99), f"{random.randint(0, i)}", i)
+        for i in range(6000)
+    ]
+    for start in range(0, 6000, 500):
+        part = rows[start : start + 500]
+        engine.ingest("s", [(*row[:3], row[3] * 1000) for row in part])
+        now = part[-1][3]
+        engine.heartbeat("s", now * 1000)
+        (shown,) = engine.execute("SELECT * FROM q")
+        assert Counter(rows_of(shown.data)) == _first(rows[: start + 500], now, window, n)  # type: ignore[union-attr]
+
+
+def _first(rows: list[tuple], now: int, window: str, n: int) -> Counter:
+    """The definition, of all rows that have come."""
+    inside = [r for r in rows if r[3] > now - 300] if "RANGE" in window else rows
+    inside = inside[-300:] if "ROWS" in window else inside
+    inside = [r for r in inside if r[1] > 20] if "WHERE" in window else inside
+    ranked = sorted(inside, key=lambda r: r[1])
+    ranked.sort(key=lambda r: r[2], reverse=True)
+    keys = {r[0] for r in ranked}
+    return Counter(r[:3] for k in keys for r in [r for r in ranked if r[0] == k][:n])

@@ -16,6 +16,7 @@ from dsms.errors import InternalError, UsageError
 from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.parts import AgedRows, gathered, of_batch
 from dsms.oneshot.pushdown import Needed
+from dsms.oneshot.ranked import TopStep
 from dsms.oneshot.render import NO_ID, branch_ids
 from dsms.oneshot.steps import (
     Env,
@@ -30,6 +31,7 @@ from dsms.oneshot.steps import (
 )
 from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.plan import windows
+from dsms.plan.ranking import arrivals_of, keys_of
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
@@ -98,6 +100,8 @@ class Runner:
                     "write WITH (archive = duckdb) at the end: the engine reads the archive itself"
                 )
                 raise UsageError("DS557", message, hint=hint)
+            case TopStep():
+                held.frames[target] = self._top(step)
             case _:
                 raise InternalError(
                     "DS901", f"{type(step).__name__} can't be run on Spark; please report this"
@@ -254,6 +258,22 @@ class Runner:
         over = _over(step.schema, ["t", *(f"i{k}" for k in step.order)])
         names = list(frame.columns) + [f"{NO_ID} AS i{step.width}"] * step.timed
         return frame.selectExpr("*", f"row_number() {over} AS n").where("n = 1").selectExpr(*names)
+
+    def _top(self, step: TopStep) -> DataFrame:
+        """The first rows of each key: NaN is the largest number, and texts compare by code point,
+        there as here."""
+        frame = self.relations.frame(step.source)
+        by = [zeroless(f"c{e.index}", e.type) for e in step.node.by if isinstance(e, Col)]
+        order = [
+            f"{zeroless(f'c{e.index}', e.type)} {'DESC' if down else 'ASC'} "
+            f"NULLS {'FIRST' if first else 'LAST'}"
+            for e, down, first in keys_of(step.node)
+            if isinstance(e, Col)
+        ]
+        order += [f"i{k}" for k in arrivals_of(step.node)] if step.aged else []
+        over = f"OVER (PARTITION BY {', '.join(by) or '0'} ORDER BY {', '.join(order)})"
+        numbered = frame.selectExpr("*", f"row_number() {over} AS n")
+        return numbered.where(f"n <= {step.node.limit}").drop("n")
 
     def _set_op(self, step: SetOpStep) -> DataFrame:
         """Per value how many left and right rows there are, and the oldest left one, which stands

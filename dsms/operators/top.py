@@ -149,7 +149,8 @@ class TopOp(InStretches):
         if where is None:
             return
         self.lists.moved(where)
-        self.trees.moved(where)
+        if self.treed:
+            self.trees.moved(where)
         self.last.view[self.last.view >= 0] = where[self.last.view[self.last.view >= 0]]
         self.sort.purge(self.input.store.extra["words"].view)
         there = self.lists.head.view[: self.groups.capacity] >= 0

@@ -30,6 +30,7 @@ NAMES = (
     "filters",
     "sharing",
     "frequent",
+    "ranks",
     "queries",
     "chain",
     "linearroad",
