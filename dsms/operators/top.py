@@ -20,7 +20,7 @@ Ties     `dsms.plan.ranking`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,7 @@ import pyarrow as pa
 from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
 from dsms.operators.group_keys import GroupKeys
-from dsms.operators.pieces import InStretches, Look
+from dsms.operators.pieces import InPieces, Look, Piece, stretches
 from dsms.operators.sort_words import SortWords
 from dsms.operators.top_kernels import FIRST, ORDERED, SKYBAND, follow
 from dsms.plan.identity import order, width
@@ -37,6 +37,7 @@ from dsms.plan.physical import Phys, State
 from dsms.plan.ranking import arrivals_of, keys_of
 from dsms.plan.variants import MANY
 from dsms.sql import logical as lp
+from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.lists import Lists
 from dsms.state.live import Events, LiveInput
@@ -44,6 +45,7 @@ from dsms.state.trees import Trees
 from dsms.state.vec import Matrix, Vec
 
 KEEPS = {"skyband": SKYBAND, "first": FIRST, "ordered": ORDERED}
+STRETCH = 1 << 14  # rows taken in at a time: with those that are kept, they fit a cache
 Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
@@ -56,7 +58,7 @@ def top_op(builder: Builds, phys: Phys, node: lp.TopN) -> TopOp:
 
 
 @dataclass(slots=True)
-class TopOp(InStretches):
+class TopOp(InPieces):
     """The first rows of each key."""
 
     node: lp.TopN
@@ -73,6 +75,7 @@ class TopOp(InStretches):
     trees: Trees = field(default_factory=Trees)
     members: Vec = field(default_factory=Vec)  # by key: how many are in the answer
     last: Vec = field(default_factory=Vec)  # by key: the last of them
+    longest: Vec = field(default_factory=Vec)  # by key: the latest death of any row so far
 
     def __post_init__(self) -> None:
         child = self.node.child
@@ -97,7 +100,13 @@ class TopOp(InStretches):
         """Whether places are found in a tree; else from the end of a short list."""
         return self.keeps == ORDERED or self.node.limit > MANY
 
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
+        for given, until in stretches(inputs, upto, STRETCH):
+            look()
+            yield self.stretch(given, until, look), until
+
     def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
+        """`Operator.step`, of a stretch."""
         rows = by_parts(inputs[0], order(self.node.child))
         born = rows if rows.sign is None else rows.take(np.flatnonzero(rows.sign > 0))
         _, spoken = self.input.arrive(rows)
@@ -122,6 +131,7 @@ class TopOp(InStretches):
         extra, codes, slots = store.extra, self.groups.capacity, len(store)
         self.members.extend_fill(codes - self.members.n, 0)
         self.last.extend_fill(codes - self.last.n, -1)
+        self.longest.extend_fill(codes - self.longest.n, ALWAYS)
         out, gone = np.empty((3 * n, 3), np.int64), np.empty(slots, np.int64)
         found, dropped = follow(
             (min(self.node.limit, 1 << 62), self.keeps, int(self.treed)),
@@ -132,7 +142,7 @@ class TopOp(InStretches):
             (extra["words"].view, *self.sort.ranks()),
             self.lists.reserve(codes, slots),
             self.trees.reserve(codes, slots if self.treed else 0),
-            (self.members.view, self.last.view),
+            (self.members.view, self.last.view, self.longest.view),
             tuple(extra[name].view for name in ("above", "member", "told", "kept")),
             out,
             gone,

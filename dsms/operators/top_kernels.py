@@ -25,7 +25,8 @@ def follow(rule, strict, events, code, exp, order, lists, tree, of_key, of_row, 
 
     rule     (n, what is kept, whether places are found in a tree)
     events   at, sign, slot
-    of_key   members int64[codes]: how many; last int64[codes]: the last one's slot, -1 if none
+    of_key   members int64[codes]: how many; last int64[codes]: the last one's slot, -1 if none;
+             longest int64[codes]: the latest `exp` of any row so far, or a later one
     of_row   above: rows that stand before it and live as long, as far as known; member: among the
              first n; told: reported as such; kept: in the list"""
     at, sign, slot = events
@@ -69,7 +70,7 @@ def _tell(of_row, touched, n, now, out, found):
 def _enter(rule, exp, order, lists, tree, of_key, of_row, c, s, touched, n, gone, dropped):
     """A row comes.  (how many are touched, how many let go)"""
     first, keeps, treed = rule
-    members, last = of_key
+    members, last, longest = of_key
     above, member, told, kept = of_row
     above[s], member[s], told[s], kept[s] = 0, False, False, False
     full = members[c] == first
@@ -78,7 +79,10 @@ def _enter(rule, exp, order, lists, tree, of_key, of_row, c, s, touched, n, gone
         return n, dropped + 1
     previous = _place(order, lists, c, s) if not treed else add(order, tree, c, s)
     if keeps == SKYBAND:
-        above[s] = _above(lists, above, exp, previous, s)
+        if exp[s] > longest[c]:
+            longest[c] = exp[s]
+        else:
+            above[s] = _above(lists, above, exp, previous, s)
         if above[s] >= first:
             gone[dropped] = s
             return n, dropped + 1
@@ -160,7 +164,7 @@ def _link(lists, c, previous, s):
 @njit(cache=True, nogil=True)
 def _join(lists, of_key, member, c, previous, s, touched, n):
     """s is a member; the last one, if it stands behind it."""
-    members, last = of_key
+    members, last, _ = of_key
     member[s] = True
     touched[n] = s
     members[c] += 1
@@ -172,7 +176,7 @@ def _join(lists, of_key, member, c, previous, s, touched, n):
 @njit(cache=True, nogil=True)
 def _push_out(lists, of_key, member, c, e, touched, n):
     """The last one is no member any more."""
-    members, last = of_key
+    members, last, _ = of_key
     member[e] = False
     touched[n] = e
     members[c] -= 1
@@ -183,7 +187,7 @@ def _push_out(lists, of_key, member, c, e, touched, n):
 @njit(cache=True, nogil=True)
 def _leave(rule, order, lists, tree, of_key, of_row, c, s, touched, n):
     """A row goes; if it was a member, the next one comes in."""
-    members, last = of_key
+    members, last, _ = of_key
     _, member, _, kept = of_row
     head, _, before, after = lists
     if member[s] and last[c] == s:
