@@ -10,7 +10,8 @@ import pytest
 
 from dsms.aggregates.parts.words import Coding, coding
 from dsms.engine import Engine
-from dsms.operators.build import Builder, Piped
+from dsms.operators.build import Builder
+from dsms.operators.passing import Piped
 from dsms.periodic.query import PeriodicQuery
 from dsms.plan.explain_text import nodes
 from dsms.plan.options import PlanOptions

@@ -13,6 +13,7 @@ from dsms.errors import InternalError
 from dsms.operators.ages import Age, DateMortalOp, DateOp
 from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
+from dsms.operators.passing import Piped, Through
 from dsms.plan.ages import dated, numbers, reads_late, timestamps
 from dsms.plan.deaths import Deaths
 from dsms.plan.identity import order, places, timed, width
@@ -21,7 +22,6 @@ from dsms.plan.variants import SHEDDING, block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Slide, Time, Unbounded
-from dsms.state.batch import Batch
 
 if TYPE_CHECKING:
     from dsms.operators.timeline import Timeline
@@ -362,41 +362,3 @@ def inside(builder: Builder, node: lp.Node) -> Builder:
     if isinstance(node, lp.Append) and node.mixed != builder.mixed:
         return replace(builder, mixed=node.mixed)
     return builder
-
-
-class Through:
-    """Passes rows on as they are (an unbounded window, the root)."""
-
-    def step(self, inputs: Any, upto: int) -> Batch:
-        return inputs[0]
-
-    def live(self) -> int:
-        return 0
-
-    def nbytes(self) -> int:
-        return 0
-
-    def next_due(self) -> int:
-        from dsms.sql.types import FOREVER
-
-        return FOREVER
-
-
-@dataclass(slots=True)
-class Piped:
-    """One operator behind another, as one."""
-
-    first: Operator
-    second: Operator
-
-    def step(self, inputs: Any, upto: int) -> Batch:
-        return self.second.step((self.first.step(inputs, upto),), upto)
-
-    def live(self) -> int:
-        return self.first.live() + self.second.live()
-
-    def nbytes(self) -> int:
-        return self.first.nbytes() + self.second.nbytes()
-
-    def next_due(self) -> int:
-        return min(self.first.next_due(), self.second.next_due())

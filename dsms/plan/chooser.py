@@ -23,9 +23,10 @@ from typing import assert_never
 
 from dsms.plan import variants
 from dsms.plan.adaptive_order import adapting
-from dsms.plan.cost import is_unbounded, keep_cost, process_cost
+from dsms.plan.cost import keep_cost, process_cost
 from dsms.plan.demand import Demand
 from dsms.plan.estimate import Estimate, estimate
+from dsms.plan.growth import growth
 from dsms.plan.identity import by_value, width
 from dsms.plan.join_order import order_of
 from dsms.plan.options import PlanOptions
@@ -48,7 +49,6 @@ from dsms.sql.window import (
 
 MIN_PARTITIONS, MAX_PARTITIONS, ROWS_PER_PARTITION = 10, 4096, 16
 
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 OF_RESULT = frozenset(
     {"output", "output + youngest", "window", "rows of each partition", "first rows"}
 )
@@ -348,52 +348,6 @@ def announced(phys: Phys) -> bool:
             return phys.children[0].pattern is Pattern.MON or announced(phys.children[0])
         case _:
             return all(c.pattern is Pattern.MON or announced(c) for c in phys.children)
-
-
-def growth(
-    node: lp.Node, plans: Plans, sizes: list[Estimate], states: tuple[State, ...]
-) -> tuple[str, ...]:
-    """What of this node's state has no bound, worded so that a user can act on it."""
-    match node:
-        case lp.Window(spec=Latest()) if is_unbounded(plans[0].pattern, sizes[0]):
-            return ("state grows with the number of keys that are there",)
-        case lp.Window():
-            return _window_growth(node.spec)
-        case lp.GroupBy(keys=keys) | lp.TopN(by=keys) if plans[0].pattern is Pattern.MON and keys:
-            return ("state grows with the number of groups: the input has no window",)
-        case lp.Distinct() if plans[0].pattern is Pattern.MON:
-            return ("state grows with the number of different rows: the input has no window",)
-        case lp.Join() | lp.MultiJoin() | lp.SemiJoin() | lp.SetOp():
-            names = ("left", "right") if len(plans) == 2 else ORDINALS
-            sides = [
-                s
-                for s, p, e in zip(names, plans, sizes, strict=False)
-                if is_unbounded(p.pattern, e)
-            ]
-            return tuple(
-                f"state grows without bound: the {side} input has no window" for side in sides
-            )
-        case lp.AsofJoin() if node.keys and node.span is None:
-            return ("state grows with the number of keys on the right: say WITHIN",)
-        case lp.Output() if (
-            states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0])
-        ):
-            return ("the answer grows without bound: no result ever leaves",)
-        case _:
-            return ()
-
-
-def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
-    match spec:
-        case Partitioned():
-            return (
-                f"state grows with the number of partitions ({spec.count} rows each): they do not "
-                "expire",
-            )
-        case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
-            return ()
-        case _:
-            assert_never(spec)
 
 
 def with_kind(output: lp.Output) -> lp.Output:

@@ -12,11 +12,11 @@ import pyarrow as pa
 from dsms.intake.promises import Promised
 from dsms.intake.stream import StreamInput
 from dsms.operators.base import Operator
-from dsms.operators.build import Piped
 from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.operators.group import GroupByOp
 from dsms.operators.letting_go import LetsGo
 from dsms.operators.not_coming import Meets
+from dsms.operators.passing import Piped
 from dsms.operators.periodic import LazyOp
 from dsms.plan.physical import Phys
 from dsms.plan.promises import Covers, Reached, across, reached, rising

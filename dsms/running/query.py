@@ -14,7 +14,7 @@ from dsms.api import Cancel, Chunk
 from dsms.errors import DsmsError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
-from dsms.operators.build import Through
+from dsms.operators.passing import Through
 from dsms.operators.pieces import Piece
 from dsms.operators.sink import Sink
 from dsms.running.chosen import REGISTERED, Chosen

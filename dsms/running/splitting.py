@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dsms.operators.build import Through
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.passing import Through
 from dsms.plan.parts import node_at, streams_of, tables_of
 from dsms.plan.physical import Phys
 from dsms.running.part import Part, PartFeed, count_for_all, feeds_of, let_go

@@ -41,6 +41,7 @@ from dsms.sql.logical import (
     children,
 )
 from dsms.sql.render_block import Block, Stage, all_of, with_output
+from dsms.sql.render_names import ident, names_of, unique
 from dsms.sql.types import Schema
 from dsms.sql.unbind import duration, unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, Latest, WindowSpec
@@ -55,7 +56,9 @@ def to_ast(plan: Node) -> ast.Query:
     """The plan as syntax.  Without an `Output` at its root, as a query whose output is the
     default."""
     renderer = _Renderer()
-    query = renderer.ordered(plan.child if isinstance(plan, Output) else plan, _names(plan.schema))
+    query = renderer.ordered(
+        plan.child if isinstance(plan, Output) else plan, names_of(plan.schema)
+    )
     if not isinstance(plan, Output) or not plan.explicit:
         return query
     assert isinstance(query.body, ast.Select | ast.SetOp)
@@ -90,10 +93,10 @@ class _Renderer:
 
     def _subquery(self, node: Node, block: Block, window: WindowSpec | None = None) -> Block:
         """The node, whose block this is, as a subquery in FROM."""
-        names = _unique(_names(node.schema))
+        names = unique(names_of(node.schema))
         body = block.query(names)
         alias = self._alias("q")
-        items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        items = [ast.ColumnRef(ident(n, names), alias) for n in names]
         written = None if window is None else window_syntax(window, items)
         return Block(ast.SubqueryRef(ast.Query(body), alias, written), list(items), [len(items)])
 
@@ -102,12 +105,12 @@ class _Renderer:
         block = self.block(node.child)
         if block.append:  # what is appended is ranked, not the other way round
             block = self._subquery(node.child, block)
-        names = _unique(_names(node.schema))
+        names = unique(names_of(node.schema))
         order = tuple(self._order_item(key, block, len(names)) for key in node.keys)
         per = ast.Per(tuple(ast.IntLit(e.index + 1) for e in node.by if isinstance(e, Col)))
         query = ast.Query(block.query(names), order, node.limit, per=per)
         alias = self._alias("q")
-        items: list[ast.Expr] = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        items: list[ast.Expr] = [ast.ColumnRef(ident(n, names), alias) for n in names]
         return Block(ast.SubqueryRef(query, alias), items, [len(items)])
 
     def _alias(self, wanted: str) -> ast.Ident:
@@ -200,8 +203,8 @@ class _Renderer:
         self, name: str, schema: Schema, wanted: str, spec: WindowSpec | None, archive: bool = False
     ) -> Block:
         alias = self._alias(wanted)
-        names = _names(schema)
-        items = [ast.ColumnRef(_ident(n, names), alias) for n in names]
+        names = names_of(schema)
+        items = [ast.ColumnRef(ident(n, names), alias) for n in names]
         window = None if spec is None or spec == UNBOUNDED else window_syntax(spec, items)
         shown = None if alias.text == name else alias
         table = ast.TableRef(ast.Ident(name), shown, window, archive)
@@ -310,7 +313,7 @@ class _Renderer:
         return block.query(names)
 
     def _union(self, node: Union, last_all: bool) -> Block:
-        names = _names(node.schema)
+        names = names_of(node.schema)
         body: ast.Select | ast.SetOp = self._operand(node.inputs[0], names, first=True)
         for i, child in enumerate(node.inputs[1:], 2):
             operand = self._operand(child, names, first=False)
@@ -320,7 +323,7 @@ class _Renderer:
         return self._set_block(body, names)
 
     def _set_op(self, node: SetOp) -> Block:
-        names = _names(node.schema)
+        names = names_of(node.schema)
         left = self._operand(node.left, names, first=True)
         right = self._operand(node.right, names, first=False)
         body = ast.SetOp(ast.SetOpKind[node.op.upper()], left, right, node.all)
@@ -343,29 +346,6 @@ class _Renderer:
 
 
 # ---------------------------------------------------------------- small parts
-
-
-def _names(schema: Schema) -> list[str]:
-    return [f.name for f in schema]
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    """The names, with numbers where they would repeat (in any case)."""
-    seen: set[str] = set()
-    out = []
-    for name in names:
-        shown, n = name or "c", 1
-        while shown.casefold() in seen:
-            n += 1
-            shown = f"{name or 'c'}_{n}"
-        seen.add(shown.casefold())
-        out.append(shown)
-    return out
-
-
-def _ident(name: str, among: Sequence[str]) -> ast.Ident:
-    """The name, quoted if another differs from it in case only."""
-    return ast.Ident(name, sum(n.casefold() == name.casefold() for n in among) > 1)
 
 
 def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]) -> ast.Expr:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dsms.sql import ast
 from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
-from dsms.sql.transform.queries import once
 from dsms.sql.transform.rules import Clause, node, rule
+from dsms.sql.transform.windows import once
 
 
 class Alterations:

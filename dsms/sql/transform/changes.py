@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dsms.sql import ast, literals
 from dsms.sql.ast import Pos
-from dsms.sql.transform.queries import once
 from dsms.sql.transform.rules import Clause, Parts, node, place_of, rule
+from dsms.sql.transform.windows import once
 
 
 class Changes:

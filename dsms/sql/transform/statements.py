@@ -16,7 +16,7 @@ from dsms.sql.transform.alterations import Alterations
 from dsms.sql.transform.changes import Changes
 from dsms.sql.transform.functions import Functions
 from dsms.sql.transform.inspections import Inspections
-from dsms.sql.transform.queries import Queries, once
+from dsms.sql.transform.options import Options
 from dsms.sql.transform.rights import Rights
 from dsms.sql.transform.rules import (
     Clause,
@@ -30,6 +30,7 @@ from dsms.sql.transform.rules import (
     rule,
     token_rule,
 )
+from dsms.sql.transform.windows import once
 
 _E = TypeVar("_E", bound=StrEnum)
 
@@ -103,42 +104,6 @@ def _fixed(clauses: dict[str, Clause]) -> dict[str, Clause]:
                 "write DAYS",
             )
     return clauses
-
-
-class Options(Queries):
-    """WITH (name = value, ...) and SET."""
-
-    @rule
-    def options(self, pos: Pos, *options: ast.Option) -> Clause:
-        once(tuple(Clause(f"the option {o.name.text.lower()}", o, o.pos) for o in options))
-        return Clause("WITH", options, pos)
-
-    def option(self, parts: Parts) -> ast.Option:
-        value = parts[-1]
-        return ast.Option(
-            parts[-3], _option_value(value) if type(value) is Token else value, pos=place_of(parts)
-        )
-
-    def negative(self, parts: Parts) -> int | float:
-        return -_option_value(parts[1])  # type: ignore[operator]
-
-    def set(self, parts: Parts) -> ast.Set:
-        return ast.Set(self.option(parts[1:]), pos=place_of(parts))
-
-
-def _option_value(token: Token) -> str | int | float | bool:
-    pos = place_of([token])
-    match token.type:
-        case "INT":
-            return literals.integer(token, pos)
-        case "FLOAT":
-            return literals.floating(token, pos)
-        case "TRUE" | "FALSE":
-            return token.type == "TRUE"
-        case "STRING" | "QUOTED":
-            return literals.unquote(token)
-        case _:
-            return token.lower()
 
 
 class Definitions(Options):
