@@ -124,18 +124,23 @@ CONTINUOUS = [
     "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4 s] GROUP BY k) x WHERE n > 1",
     "SELECT k, v FROM s [RANGE 3 s] UNION ALL SELECT k, v FROM r [RANGE 3 s]",
     "SELECT k FROM s [RANGE 4 s] EXCEPT SELECT k FROM r [RANGE 4 s]",
+    "SELECT k, v FROM s [RANGE 5 s] ORDER BY v DESC LIMIT 1 PER k",
+    "SELECT k, v FROM s [ROWS 4] ORDER BY v, k LIMIT 2 PER ()",
+    "SELECT x.k, r.v FROM (SELECT k, v FROM s [RANGE 4 s] ORDER BY v LIMIT 1 PER k) x "
+    "JOIN r [RANGE 3 s] ON x.v = r.v",
     "SELECT Istream(k, v) FROM s [NOW] WHERE v + 1 > 2",
 ]
 PERIODIC = [
     "SELECT k, COUNT(*) AS n, SUM(v) AS x FROM s [RANGE 4 s SLIDE 2 s] GROUP BY k",
     "SELECT k, MAX(v) AS x FROM s [RANGE 4 s SLIDE 1 s] GROUP BY k WITH (path = ws)",
     "SELECT k, v FROM s [RANGE 4 s SLIDE 2 s] ORDER BY v, k",
+    "SELECT k, v FROM s [RANGE 4 s SLIDE 2 s] ORDER BY v DESC LIMIT 1 PER k",
     "SELECT s.k, COUNT(*) AS n FROM s [RANGE 4 s SLIDE 2 s], r [RANGE 4 s SLIDE 2 s] WHERE s.k = "
     "r.k GROUP BY s.k",
     "SELECT k, MEDIAN(v) AS x FROM s [RANGE 4 s SLIDE 2 s] WHERE v > 0 GROUP BY k",
 ]
 ONCE = [
-    *CONTINUOUS[:14],
+    *CONTINUOUS[:-1],
     "SELECT * FROM s [RANGE 20 s] ORDER BY v, k, t LIMIT 3",
     "SELECT COUNT(*) AS n FROM s [RANGE 9 s]",
 ]

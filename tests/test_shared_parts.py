@@ -52,6 +52,8 @@ LOWER = st.sampled_from(
         "a [RANGE 2 s] AS a, b [RANGE 2 s] AS b WHERE a.k = b.k AND 6 / (a.v - b.v) > 1",
         "(SELECT a.k, COUNT(*) AS v FROM a [RANGE 3 s] AS a JOIN r ON a.k = r.k GROUP BY a.k) "
         "AS a, b [RANGE 2 s] AS b WHERE a.k = b.k",
+        "(SELECT k, v FROM a [RANGE 3 s] ORDER BY v DESC LIMIT 2 PER k) AS a, b [RANGE 2 s] AS b "
+        "WHERE a.k = b.k",
     ]
 )
 UPPER = st.sampled_from(
@@ -75,6 +77,9 @@ SINGLE = st.sampled_from(
         "SELECT k, SUM(v) AS s FROM a [RANGE 2 s] WHERE k <> v GROUP BY k",
         "SELECT v, SUM(k) AS s FROM a [RANGE 2 s] WHERE k <> v GROUP BY v",
         "SELECT MAX(v) AS m FROM a [RANGE 2 s]",
+        "SELECT k, v FROM a [RANGE 3 s] ORDER BY v LIMIT 1 PER k",
+        "SELECT k, v FROM a [RANGE 3 s] ORDER BY v LIMIT 2 PER k",
+        "SELECT v FROM a [ROWS 3] ORDER BY k, v DESC LIMIT 1",
         "SELECT Istream(MAX(v) AS m) FROM a [RANGE 2 s]",
         "SELECT DISTINCT v FROM a [RANGE 1 s]",
         "SELECT k, v FROM a [ROWS 3] WHERE k <> 1",

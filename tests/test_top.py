@@ -4,7 +4,9 @@ windows of all kinds, sub-queries, restarts."""
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -176,6 +178,68 @@ def test_state_that_is_compacted_answers_as_before(window: str, n: int, strategy
         engine.heartbeat("s", now * 1000)
         (shown,) = engine.execute("SELECT * FROM q")
         assert Counter(rows_of(shown.data)) == _first(rows[: start + 500], now, window, n)  # type: ignore[union-attr]
+
+
+def test_a_query_stops_at_its_max_state_and_goes_on() -> None:
+    engine = Engine()
+    engine.execute(KEPT)
+    engine.execute("CREATE QUERY q AS SELECT k, v FROM s [RANGE 1 h] ORDER BY v LIMIT 2 PER k")
+    _come(engine, 0, 500)
+    room = engine.runtime.queries["q"].nbytes() + 1000
+    engine.execute(f"ALTER QUERY q SET (max_state = {room})")
+    _come(engine, 500, 4000)
+    (status,) = [q["status"] for q in _asked(engine, "SHOW QUERIES FULL")]
+    assert status.startswith("stopped: DS630")
+    engine.execute("ALTER QUERY q SET (max_state = 1000000000); RESUME QUERY q")
+    assert len(_asked(engine, "SELECT * FROM q")) == 3600
+
+
+def test_rows_that_can_not_come_in_are_let_go_of() -> None:
+    """Each row stands before all that came before it, and lives longer."""
+    engine = Engine()
+    engine.execute(KEPT)
+    engine.execute("CREATE QUERY q AS SELECT v FROM s [RANGE 1 h] ORDER BY v DESC LIMIT 3")
+    _come(engine, 0, 3000)
+    (live,) = [q["live_rows"] for q in _asked(engine, "SHOW QUERIES FULL")]
+    assert live < 20
+    assert sorted(r["v"] for r in _asked(engine, "SELECT * FROM q")) == [2997, 2998, 2999]
+
+
+@pytest.mark.parametrize("end", ["", " EVERY 1 s"])
+def test_the_first_rows_are_those_of_what_a_user_may_see(tmp_path: Path, end: str) -> None:
+    """Whose creator may see some rows: the query ranks these alone, after a restart, too; and who
+    comes later, with another condition, shares no ranks with it."""
+    engine = Engine(str(tmp_path))
+    engine.execute(f"{KEPT} CREATE USER al TOKEN; CREATE USER bo TOKEN")
+    engine.execute("GRANT CREATE ON ALL TO al, bo; GRANT SELECT ON s TO bo")
+    engine.execute("GRANT SELECT ON s TO al MASK (n AS 'hidden') WHERE v < 50")
+    asks = "SELECT k, v, n FROM s [RANGE 1 h] ORDER BY v DESC LIMIT 1 PER ()" + end
+    engine.execute(f"CREATE QUERY mine AS {asks}", user="al")
+    _come(engine, 0, 80)
+    engine.execute(f"CREATE QUERY later AS {asks}", user="bo")
+    for again in (False, True):
+        if again:
+            engine.close()
+            engine = Engine(str(tmp_path))
+        _come(engine, 80 + 10 * again, 90 + 10 * again)
+        for name, v, n in (("mine", 49, "hidden"), ("later", 89 + 10 * again, "x")):
+            assert [(r["v"], r["n"]) for r in _asked(engine, f"SELECT * FROM {name}")] == [(v, n)]
+    for user, v in (("al", 49), ("bo", 99)):
+        once = "SELECT v FROM s [RANGE 1 h] ORDER BY v DESC LIMIT 1 PER ()"
+        assert [r["v"] for r in _asked(engine, once, user)] == [v]
+    engine.close()
+
+
+def _come(engine: Engine, first: int, last: int) -> None:
+    """Rows that each stand before the one before, by v DESC; a key each, one a second."""
+    rows = [(i, i, "x", 0.5, i * S) for i in range(first, last)]
+    engine.ingest("s", rows)
+    engine.heartbeat("s", last * S - 1)
+
+
+def _asked(engine: Engine, statement: str, user: str | None = None) -> list[dict[str, Any]]:
+    (found,) = engine.execute(statement, user=user)
+    return found.data.to_pylist()  # type: ignore[union-attr]
 
 
 def _first(rows: list[tuple], now: int, window: str, n: int) -> Counter:

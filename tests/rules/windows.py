@@ -227,6 +227,13 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "inner joins of windows in time",
     ),
     (
+        "DS334",
+        "CREATE QUERY q AS SELECT a.sym FROM trades [NOW] a, trades [NOW] b WHERE a.sym = b.sym "
+        "ORDER BY a.px LIMIT 3 PER a.sym WITH (max_state = 1000, ^over = shed)",
+        "may come in when others leave",
+        "inner joins of windows in time",
+    ),
+    (
         "DS362",
         "CREATE QUERY q AS SELECT a.sym FROM trades [NOW] a, trades [NOW] b WHERE a.sym = b.sym "
         "WITH (^over = shed)",
