@@ -230,6 +230,16 @@ def test_the_first_rows_are_those_of_what_a_user_may_see(tmp_path: Path, end: st
     engine.close()
 
 
+def test_keys_that_are_sums_are_scaled_as_the_answer_is() -> None:
+    shed = STREAMS.replace("BY t;", "BY t WITH (shed = random, shed_delay = 2 s);")
+    asks = "SELECT k, COUNT(*) AS c FROM s [RANGE 9 s] GROUP BY k ORDER BY k LIMIT 1 PER COUNT(*)"
+    engine = Engine()
+    engine.execute(shed)
+    plan = str(_asked(engine, f"EXPLAIN {asks} WITH (shed = scale)"))
+    assert "PER COUNT" not in plan
+    assert "PER c" in plan
+
+
 def _come(engine: Engine, first: int, last: int) -> None:
     """Rows that each stand before the one before, by v DESC; a key each, one a second."""
     rows = [(i, i, "x", 0.5, i * S) for i in range(first, last)]

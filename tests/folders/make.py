@@ -6,9 +6,10 @@ must come of them.
 makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_users` (STORY
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
 queries over queries, of `story_changes` (`changes`), about definitions that change, of
-`story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, or of
-`story_functions` (`functions`), about functions of one's own (with glibc the variables fill unused
-memory with zeros, which pack better).  It is made once, when the layout of state has changed, and
+`story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, of
+`story_functions` (`functions`), about functions of one's own, or of `story_ranks` (`ranks`), about
+the first rows of each key (with glibc the variables fill unused memory with zeros, which pack
+better).  It is made once, when the layout of state has changed, and
 never again: every later version opens it.
 """
 
@@ -32,6 +33,7 @@ from tests.folders import (
     story_functions,
     story_lists,
     story_promises,
+    story_ranks,
     story_users,
 )
 from tests.folders.play import answers, play, results
@@ -107,6 +109,7 @@ if __name__ == "__main__":
             "answers": story_answers,
             "changes": story_changes,
             "functions": story_functions,
+            "ranks": story_ranks,
             "lists": story_lists,
             "promises": story_promises,
         }

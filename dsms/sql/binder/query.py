@@ -73,7 +73,7 @@ def _bound(
     if "scale" in (said.get("shed"), said.get("sample")):
         made = scaled(whole, options, catalog)
         plain = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
-        check_summed(bind_body(plain, whole.body, ordering=Ordering(whole.order_by)).node, options)
+        check_summed(bind_body(plain, whole.body, ordering=ordering_of(whole)).node, options)
         whole = made
     ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
     body = wstream.rewrite_body(whole.body)

@@ -74,7 +74,11 @@ def scaled(query: ast.Query, options: Sequence[ast.Option], catalog: Catalog) ->
         raise first.refused("there is no COUNT, SUM or AVG in it")
     having = None if select.having is None else scale.of(select.having)
     ordered = tuple(replace(o, expr=scale.of(o.expr)) for o in query.order_by)
-    return replace(query, body=replace(select, items=tuple(items), having=having), order_by=ordered)
+    per = query.per
+    if per is not None:
+        per = replace(per, keys=tuple(map(scale.of, per.keys)))
+    body = replace(select, items=tuple(items), having=having)
+    return replace(query, body=body, order_by=ordered, per=per)
 
 
 def check_summed(plain: Node, options: Sequence[ast.Option]) -> None:
