@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -121,9 +121,14 @@ class AggregateColumn(FeedColumn[Synopsis]):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sums"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.sums = WindowSums()
-        for name, value in state.items():
-            setattr(self, name, value)
+        """Folders of earlier versions lack what has been added since."""
+        for f in fields(self):
+            if f.name in state:
+                setattr(self, f.name, state[f.name])
+            elif f.default_factory is not MISSING:
+                setattr(self, f.name, f.default_factory())
+            elif f.default is not MISSING:
+                setattr(self, f.name, f.default)
 
     def grow(self, groups: int) -> None:
         if groups > self.synopsis.groups:
