@@ -10,8 +10,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 from dsms.untrusted.contents import written_out
+from dsms.untrusted.malformed import Malformed
 from dsms.untrusted.messages import MOST, messages
-from dsms.untrusted.metadata import Malformed
 from dsms.untrusted.stream import ALIGNED
 
 

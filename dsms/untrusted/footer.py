@@ -11,7 +11,8 @@ from typing import IO
 
 import numpy as np
 
-from dsms.untrusted.metadata import Malformed, Table, readable
+from dsms.untrusted.malformed import Malformed
+from dsms.untrusted.metadata import Table, readable
 
 MARK = b"ARROW1"  # begins and ends a file
 BEGIN = b"\xff\xff\xff\xff"  # of a message; before Arrow 0.15 its size came first

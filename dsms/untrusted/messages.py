@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from dsms.untrusted.contents import MAX_ROWS
 from dsms.untrusted.footer import BEGIN, MARK, footer_of
-from dsms.untrusted.metadata import Malformed, body_size, sizes_of
+from dsms.untrusted.malformed import Malformed
+from dsms.untrusted.metadata import body_size, sizes_of
 
 MAX_METADATA = 16 << 20  # bytes of one message
 MOST = 1 << 30  # bytes that a message may have when it is unpacked, unless it is large itself

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dsms.untrusted.malformed import Malformed
+
 _HEADER, _BODY, _DATA = 2, 3, 1  # fields of Message and DictionaryBatch
 _LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3  # fields of RecordBatch
 _PAIR = np.dtype(("<i8", 2))
@@ -34,10 +36,6 @@ class Sizes:
     longest: int
     least: int
     unpacked: int
-
-
-class Malformed(Exception):
-    """The metadata contradicts itself or the body."""
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from dsms.errors import UsageError
 from dsms.untrusted.contents import LIMIT, check_contents, check_size
-from dsms.untrusted.metadata import Malformed, sizes_of
+from dsms.untrusted.malformed import Malformed
+from dsms.untrusted.metadata import sizes_of
 from dsms.untrusted.types import check_schema
 
 MAX_METADATA = 4 << 20  # bytes of one message

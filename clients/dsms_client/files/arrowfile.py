@@ -16,7 +16,7 @@ from dsms.errors import UsageError
 from dsms.forms.encodings import for_frames, without_encodings
 from dsms.untrusted.batches import Batches
 from dsms.untrusted.footer import MARK
-from dsms.untrusted.metadata import Malformed
+from dsms.untrusted.malformed import Malformed
 from dsms.untrusted.types import check_schema
 from dsms_client.files import columnar, unreadable
 from dsms_client.files.options import Options

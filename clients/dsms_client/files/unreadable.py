@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
-from dsms.untrusted.metadata import Malformed
+from dsms.untrusted.malformed import Malformed
 
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}  # how such files begin
 PARQUET = b"PAR1"
