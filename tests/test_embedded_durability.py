@@ -29,15 +29,15 @@ def test_logs_that_checkpoints_have_overtaken_are_let_go(tmp_path, policy):
     files = SimFiles()
     engine = Engine(str(tmp_path), Settings(checkpoint_bytes=1), files)
     engine.execute(f"{STREAM} WITH (durability = {policy})")
-    for i in range(50):
+    for i in range(100):
         engine.ingest("s", [[i, i * S]])
     assert engine.saver.checkpointer.made > 5
     assert len(logs(files)) <= 3
     assert len(engine.saver.durable.journal._left) <= 3
     engine.saver.catalog.close()
     again = Engine(str(tmp_path), Settings(), files.crash("kill", Random(1)))
-    again.heartbeat("s", 60 * S)
-    assert count(again) == 50 and not again.saver.recovered.notes
+    again.heartbeat("s", 110 * S)
+    assert count(again) == 100 and not again.saver.recovered.notes
 
 
 @pytest.mark.parametrize("seed", range(20))
