@@ -379,7 +379,8 @@ def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np
         if counts(bundle.call):
             if (sums := column.sums.over(column, *span)) is not None:
                 return np.flatnonzero(sums.words[:, 0] > least), False
-            bundle.search.bring(column, bundle.call, max(bundle.spans)[1], column.first_held)
+            if index.next < span[1]:  # up to the last boundary at once
+                search.bring(column, bundle.call, max(bundle.spans)[1], column.first_held)
         return index.above(span[0], int(least)), False
     search.bring(column, bundle.call, span[1], span[0])
     if index.next != span[1] or not index.exact_from(span[0]):
@@ -390,8 +391,7 @@ def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np
 
 
 def _below(member: Member[Any]) -> bool:
-    found = threshold_of(member)
-    return found is not None and found.below
+    return (found := threshold_of(member)) is not None and found.below
 
 
 def _least(member: Member[Any]) -> float:
