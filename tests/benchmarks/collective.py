@@ -5,7 +5,9 @@ Each engine gets the same rows: keys drawn so that few groups are large, over a 
 sub-windows.  `every group` is the plain path, vectorised, by a synopsis scan (SS) or by the last
 answer and what came and went (ISS); `index` is the collective index, `auto` what the engine does by
 itself.  What is timed is a boundary: closing a sub-window, the answers of all queries, and handing
-them over; taking in rows costs all the same and is shown beside it.  All answers are compared.
+them over; taking in rows costs all the same and is shown beside it.  Where few of the groups occur
+in a sub-window, a window's sums are kept between boundaries and changed by what came and went
+(`dsms.sharing.window_sums`) where an index is asked.  All answers are compared.
 
 Figure 12 is played on the structures alone: sub-windows of some rows and as many look-ups of random
 windows and thresholds, exact.  The paper's day of TAQ trades is not at hand; 5,000 keys with
