@@ -20,6 +20,7 @@ from tests.benchmarks import (
     frequent,
     limits,
     memory,
+    nexmark,
     ours,
     peers,
     ranks,
@@ -36,6 +37,7 @@ from tests.benchmarks.harness import Options, Table, WrongAnswer
 from tests.benchmarks.thesis_cases import CASES, DIRECT, NT, UPA, UPA10
 from tests.benchmarks.thesis_run import Effort, run
 from tests.effort import SLOW, effort
+from tests.nexmark.queries import NAMES
 
 DATA = workloads.make(20_000)
 
@@ -127,7 +129,10 @@ def test_state_stays_bounded_with_ever_new_keys(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=SLOW) for name in ("limits", "delivery", "authenticated")),
+        *(
+            pytest.param(name, marks=SLOW)
+            for name in ("limits", "delivery", "authenticated", "nexmark")
+        ),
         "latency",
     ],
 )
@@ -182,6 +187,12 @@ def test_first_rows_are_those_that_are_ranked_first() -> None:
     assert isinstance(table, Table)
     kept, inside = (int(table.rows[3][k].replace(",", "")) for k in (6, 7))
     assert kept < inside  # only rows that may still come in
+
+
+def test_queries_of_nexmark_are_held_against_duckdb() -> None:
+    names = NAMES if effort() else ("q1", "q5", "q10", "q12")
+    rows = nexmark.table(Options("toy"), names, None).rows
+    assert [(name, over) for name, *_, over in rows] == [(name, "") for name in names]
 
 
 def test_algorithm_6_is_judged() -> None:

@@ -34,6 +34,7 @@ NAMES = (
     "queries",
     "chain",
     "linearroad",
+    "nexmark",
     "transactions",
     "synopses",
     "windows",
