@@ -20,6 +20,7 @@ from tests.nexmark.events import SECOND, Events
 from tests.nexmark.play import played
 from tests.nexmark.queries import DECLARE, NAMES, VIEWS, definition, statement
 from tests.nexmark.truth import Truth
+from tests.pages.text import ROOT, blocks
 
 TO_COME = {"q11"}  # needs windows of sessions
 BY_DAY = ("q14", "q15", "q16", "q17")
@@ -52,6 +53,12 @@ def test_all_queries_are_there_each_as_one_statement() -> None:
         assert [line for line in text if re.match(f"CREATE QUERY {name} AS$", line)]
         assert statement(name).count(";") == 1
         assert definition(name)
+
+
+def test_the_page_shows_the_statements_that_are_tested() -> None:
+    page = (ROOT / "docs" / "nexmark.md").read_text(encoding="utf-8")
+    shown = [block.body for block in blocks(page) if block.kind == "sql"]
+    assert sorted(shown) == sorted([DECLARE, *map(statement, NAMES)])
 
 
 def test_queries_tell_what_they_mean(tmp_path: Path) -> None:
