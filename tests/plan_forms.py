@@ -16,6 +16,7 @@ from dsms.sql.logical import (
     GroupBy,
     Join,
     JoinNRR,
+    Match,
     Node,
     Output,
     Project,
@@ -116,6 +117,16 @@ def _line(node: Node) -> str:
             said = f"{node.kind} after {node.after} span {node.span}"
             keys = Join(node.left, node.right, "inner", node.keys, None, node.schema)
             return f"AsofJoin {said}{_on(keys, list(node.left.schema), list(node.right.schema))}"
+        case Match():
+            steps = [
+                f"{kind} {name} if {'true' if c is None else text(c, inside)}"
+                for kind, name, c in zip(node.kinds, node.names, node.conditions, strict=True)
+            ]
+            keys_ = [
+                [text(e, list(i.schema)) for e, i in zip(same, node.inputs, strict=True)]
+                for same in node.keys
+            ]
+            return f"Match {'; '.join(steps)} per {keys_} span {node.span}"
         case Join() | SemiJoin():
             kind = node.kind if isinstance(node, Join) else "anti" if node.anti else "semi"
             aware = " null-aware" if isinstance(node, SemiJoin) and node.null_aware else ""

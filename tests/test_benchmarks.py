@@ -162,6 +162,11 @@ def test_as_of_joins_find_what_numpy_finds(tmp_path: Path) -> None:
     assert "## As-of joins" in (tmp_path / "report.md").read_text()
 
 
+def test_patterns_match_what_numpy_finds(tmp_path: Path) -> None:
+    assert command.main(["match", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Patterns" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

@@ -301,6 +301,18 @@ DS370
 DS371
   SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n AND t.n > q.n
   SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n WHERE t.n > q.n
+DS375
+  SELECT a.n FROM MATCH (a quotes, b quotes)
+  SELECT a.n FROM MATCH (a quotes, b quotes) [RANGE 10 s]
+DS376
+  SELECT a.n FROM MATCH (a quotes, NOT u quotes, b quotes) [RANGE 9] WHERE b.n > u.n
+  SELECT a.n FROM MATCH (a quotes, NOT u quotes, b quotes) [RANGE 9] WHERE b.n > a.n
+DS377
+  SELECT a.n FROM MATCH (a quotes, NOT b quotes) [RANGE 9]
+  SELECT a.n FROM MATCH (a quotes, NOT b quotes, c quotes) [RANGE 9]
+DS378
+  SELECT a.n FROM MATCH (a quotes, b (SELECT sym AS n FROM trades)) [RANGE 9] PER n
+  SELECT a.n FROM MATCH (a quotes, b (SELECT CAST(sym AS INT) AS n FROM trades)) [RANGE 9] PER n
 """
 
 

@@ -53,6 +53,7 @@ LABELS: dict[str, tuple[lp.Node, str]] = {
     "left ⋈NRR of a time window": (p.join_nrr(win(), N, "a", kind="left"), "WKS"),
     "ASOF JOIN of a time window": (p.asof(win(), T, "a"), "WKS"),
     "left ASOF JOIN of a count window": (p.asof(rows(), T, "a", kind="left"), "STR"),
+    "a pattern over time windows": (p.match(win(), win(T), on="a"), "WK"),
     "⋈NRR of a count window": (p.join_nrr(rows(), N, "a"), "STR"),
     # rule 2
     "union of streams": (p.union(S, T), "MON"),

@@ -208,6 +208,12 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "narrow asof": ("narrow_asof", p.project(p.asof(WS, T, "a", after=(2, 2)), "b"),
                     f"Project s.b (AsofJoin s.a = t.a earlier ({SW}, "
                     "Project t.a, t.c (Stream t)))"),
+    "narrow match": ("narrow_match",
+                     p.project(p.match(WS, WU, WT, on="a", kinds=("one", "none", "one"),
+                                       conditions=(None, None,
+                                                   both("lt", at(WS, 1), Col(7, INT, "b")))), "b"),
+                     "Project s.b (Match a, NOT b, c within 1 min PER s.a; c: s.b < t.b ("
+                     f"Project s.a, s.b ({SW}), Project u.a ({UW}), Project t.a, t.b ({TW})))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
                    f"Project n.y (JoinNRR n ON s.a = n.a (Project s.a ({SW})))"),
 }  # a table  # fmt: skip

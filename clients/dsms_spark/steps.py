@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from dsms.errors import InternalError, UsageError
 from dsms.oneshot.asof import AsofStep
+from dsms.oneshot.match import MatchStep
 from dsms.oneshot.parts import AgedRows, gathered, of_batch
 from dsms.oneshot.pushdown import Needed
 from dsms.oneshot.ranked import TopStep
@@ -94,8 +95,9 @@ class Runner:
                 held.frames[target] = self._distinct(step)
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
-            case AsofStep():
-                message = "ASOF JOIN over an archive is not run on Spark"
+            case AsofStep() | MatchStep():
+                what = "ASOF JOIN" if isinstance(step, AsofStep) else "MATCH"
+                message = f"{what} over an archive is not run on Spark"
                 hint = (
                     "write WITH (archive = duckdb) at the end: the engine reads the archive itself"
                 )

@@ -33,6 +33,7 @@ from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query, bind_query, check_options
 from dsms.sql.catalog import Catalog, Option, QueryDef
+from dsms.sql.plan_reads import answers_of
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
 
@@ -207,13 +208,13 @@ def _check_read(
     """The plans of queries that it reads, where they stand in its own, are for those alone whom
     EXPLAIN shows them."""
     if found is not None and found.output is not None:
-        names = [answer.query for answer in lp.answers_of(found.output)]
+        names = [answer.query for answer in answers_of(found.output)]
     else:
         target = statement.target
         name = target.name if isinstance(target, ast.CreateQuery) else target
         assert isinstance(name, ast.Ident)
         names = list(registered(runtime, name, catalog).definition.over)
-    shown = {answer.query for answer in lp.answers_of(phys.node)}
+    shown = {answer.query for answer in answers_of(phys.node)}
     names = [name for name in names if name not in shown]
     for read in names:
         running = runtime.queries[Catalog.key(read)]

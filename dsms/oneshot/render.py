@@ -21,6 +21,7 @@ from dsms.oneshot import joins
 from dsms.oneshot.aggregates import exact_aggregate
 from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.dialect import DUCKDB, Dialect
+from dsms.oneshot.match import MatchStep
 from dsms.oneshot.ranked import TopStep
 from dsms.oneshot.relation import (
     Bound,
@@ -127,6 +128,8 @@ class Renderer:
                 return joins.join_nrr(self, node, aged)
             case lp.AsofJoin():
                 return self._asof(node, aged)
+            case lp.Match():
+                return self._match(node, aged)
             case lp.SemiJoin():
                 return joins.semi_join(self, node, aged)
             case lp.Union():
@@ -170,6 +173,11 @@ class Renderer:
     def _asof(self, node: lp.AsofJoin, aged: bool) -> Rel:
         left, right = (self.materialized(self.rel(n, True)).name for n in lp.children(node))
         step = AsofStep(self.name(), left, right, node, aged)
+        return self.step(step, node.schema, width(node), aged)
+
+    def _match(self, node: lp.Match, aged: bool) -> Rel:
+        rows = tuple(self.materialized(self.rel(n, True)).name for n in node.inputs)
+        step = MatchStep(self.name(), rows, node, aged)
         return self.step(step, node.schema, width(node), aged)
 
     def _union(self, node: lp.Union, aged: bool) -> Rel:

@@ -80,6 +80,8 @@ def _rest(node: lp.Node, ready: Ready, found: Found, aged: bool = False) -> lp.N
         case lp.AsofJoin():
             left, right = (_rest(n, ready, found, True) for n in (node.left, node.right))
             return replace(node, left=left, right=right)
+        case lp.Match():
+            return replace(node, inputs=tuple(_rest(n, ready, found, True) for n in node.inputs))
         case lp.Window() | lp.JoinNRR() | lp.TopN():
             return replace(node, child=_rest(node.child, ready, found, True))
         case _:

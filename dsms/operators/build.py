@@ -82,6 +82,8 @@ class Builder:
                 return self._nrr(phys, node)
             case lp.AsofJoin():
                 return self._asof(phys, node)
+            case lp.Match():
+                return self._match(phys, node)
             case lp.SemiJoin():
                 return self._semijoin(phys, node)
             case lp.SetOp():
@@ -282,6 +284,14 @@ class Builder:
             case "merge-stored":
                 return asof.StoredAsofJoinOp(probe, node, phys.state(1), self.step_rows)
         raise unknown(phys)
+
+    def _match(self, phys: Phys, node: lp.Match) -> Operator:
+        from dsms.operators import match, window
+
+        made = match.MatchOp(match.automaton(node, self))
+        if phys.strategy != "nt":
+            return made
+        return Piped(made, window.NegativeOp(node.schema, width(node), State("calendar")))
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:
         from dsms.operators import matching, semijoin

@@ -97,6 +97,7 @@ def _is_worth(node: lp.Node) -> bool:
         lp.Join,
         lp.JoinNRR,
         lp.AsofJoin,
+        lp.Match,
         lp.SemiJoin,
         lp.SetOp,
         lp.Distinct,

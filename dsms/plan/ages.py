@@ -44,6 +44,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return (False, True)[: width(node)]
         case lp.Join() | lp.MultiJoin():
             return tuple(chain.from_iterable(map(timestamps, lp.children(node))))
+        case lp.Match():
+            return tuple(chain.from_iterable(map(timestamps, node.parts)))
         case lp.JoinNRR():
             return (*timestamps(node.child), False)
         case lp.AsofJoin():
@@ -93,6 +95,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.Join()
             | lp.MultiJoin()
             | lp.AsofJoin()
+            | lp.Match()
             | lp.Answer()
         ):
             return all(map(_stamped, lp.children(node)))
@@ -160,7 +163,7 @@ def _datable(node: lp.Node) -> bool:
             return _datable(node.left)
         case lp.Window() | lp.Select() | lp.Project() | lp.TopN():
             return _datable(node.child)
-        case lp.Join() | lp.MultiJoin() | lp.JoinNRR():
+        case lp.Join() | lp.MultiJoin() | lp.JoinNRR() | lp.Match():
             return all(map(_datable, lp.children(node)))
         case _:
             return False

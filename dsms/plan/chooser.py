@@ -208,6 +208,8 @@ class Chooser:
                 return tuple(kept(k, f"input {k + 1}", lazy) for k in range(len(plans)))
             case lp.SemiJoin() | lp.SetOp():
                 return kept(0, "left"), kept(1, "right")
+            case lp.Match():
+                return (State("hash", of="attempts of each key"),)
             case lp.JoinNRR():
                 return (kept(0, "results"),) if variant == "probe-stored" else ()
             case lp.AsofJoin():
@@ -325,6 +327,7 @@ VARIANTS: dict[type, str] = {
     lp.Project: "project",
     lp.SetOp: "counting",
     lp.Union: "merge",
+    lp.Match: "automaton",
     lp.Answer: "answer",
     lp.Sort: "sort",
 }

@@ -89,6 +89,8 @@ def process_cost(
             return flow[0] * 2
         case lp.AsofJoin():
             return flow[0] * 2 + flow[1]
+        case lp.Match():
+            return flow[0] * len(flow) + sum(flow)
         case lp.SemiJoin() | lp.SetOp():
             reached = [e.rate + e.deaths for e in inputs]  # eager: expirations are events too
             return sum(reached) + _touched(node, inputs)

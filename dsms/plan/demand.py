@@ -26,10 +26,10 @@ def demand(node: lp.Node, child: int, above: Demand = Demand.PLACE) -> Demand:
     """What is asked of the rows of that child of the node, given what is asked of the node's own
     rows.
 
-    A ⋈NRR reads its table at the row's birth, ASOF JOIN its other side, Append takes a birth for a
-    new result, and of rows that tie the older one comes first.  Groups, DISTINCT and set operations
-    place their results by the oldest row, if an operator above asks for their place.  On the right
-    of a semi-join or a set operation only values count.
+    A ⋈NRR reads its table at the row's birth, ASOF JOIN its other side, MATCH goes by births,
+    Append takes a birth for a new result, and of rows that tie the older one comes first.  Groups,
+    DISTINCT and set operations place their results by the oldest row, if an operator above asks for
+    their place.  On the right of a semi-join or a set operation only values count.
     """
     match node:
         case lp.JoinNRR() | lp.Append() | lp.TopN():
@@ -39,7 +39,7 @@ def demand(node: lp.Node, child: int, above: Demand = Demand.PLACE) -> Demand:
                 bool(node.keys) and above > Demand.NOTHING
             )
             return Demand.AGE if aged else Demand.NOTHING
-        case lp.AsofJoin():
+        case lp.AsofJoin() | lp.Match():
             return Demand.AGE
         case lp.SemiJoin() | lp.SetOp() if child == 1:
             return Demand.NOTHING

@@ -96,6 +96,8 @@ def estimate(
             return _join_nrr(node, inputs[0], stats)
         case lp.AsofJoin():
             return _asof_join(node, inputs[0], inputs[1], stats)
+        case lp.Match():
+            return _match(node, inputs)
         case lp.SemiJoin():
             return _semi_join(node, inputs[0], inputs[1], stats)
         case lp.Union():
@@ -234,6 +236,19 @@ def _asof_join(node: lp.AsofJoin, left: Estimate, right: Estimate, stats: Statis
     """One result a row at most: those for whose key a row has come."""
     both = replace(left, columns=_after_keys(node.keys, left, right))
     return both if node.kind == "left" else _thinned(both, partners(node.keys, left, right, stats))
+
+
+def _match(node: lp.Match, inputs: Sequence[Estimate]) -> Estimate:
+    """One match of each first row at most: where a row of its key comes in time at each step, and
+    none where none may come (1 - exp(-C2/v2), exp(-C2/v2))."""
+    both = zip(inputs, node.kinds, strict=True)
+    columns = tuple(c for rows, kind in both if kind == "one" for c in rows.columns)
+    share, read = 1.0, tuple(c for rows in inputs for c in rows.columns)
+    for k, (rows, condition) in enumerate(zip(inputs, node.conditions, strict=True)):
+        values = math.prod(column_of(same[k], rows.columns).distinct for same in node.keys)
+        none = math.exp(-rows.size / values * selectivity(condition, read))
+        share *= 1.0 if k == 0 else none if node.kinds[k] == "none" else 1 - none
+    return replace(_thinned(inputs[0], min(0.95, max(0.05, share))), columns=columns)
 
 
 def partners(

@@ -33,6 +33,8 @@ def width(node: lp.Node) -> int:
             return 1
         case lp.Join() | lp.MultiJoin():
             return sum(map(width, lp.children(node)))
+        case lp.Match():
+            return sum(map(width, node.parts))
         case lp.JoinNRR():
             return width(node.child) + 1
         case lp.AsofJoin():
@@ -66,6 +68,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return (NO_LEAF,)
         case lp.Join() | lp.MultiJoin():
             return _joined(map(leaves, lp.children(node)))
+        case lp.Match():
+            return _joined(map(leaves, node.parts))
         case lp.JoinNRR():
             return leaves(node.child) + (node.table.leaf,)
         case lp.AsofJoin():
@@ -139,6 +143,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return timing(node.child) + (True,) * timed(node)
         case lp.Join() | lp.MultiJoin():
             return _joined(map(timing, lp.children(node)))
+        case lp.Match():
+            return _joined(map(timing, node.parts))
         case lp.JoinNRR():
             return (*timing(node.child), False)
         case lp.AsofJoin():
@@ -191,6 +197,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return (False,)
         case lp.Join() | lp.MultiJoin():
             return _joined(map(numbering, lp.children(node)))
+        case lp.Match():
+            return _joined(map(numbering, node.parts))
         case lp.JoinNRR():
             return (*numbering(node.child), False)
         case lp.AsofJoin():

@@ -26,7 +26,7 @@ Key = bytes
 
 _with_answers, _without = Lately[dict[Path, Key]](2), Lately[dict[Path, Key]](2)
 _CHILDREN = {"child", "left", "right", "inputs"}
-_NAMES = {"schema", "alias", "leaf", "first"}
+_NAMES = {"schema", "alias", "leaf", "first", "names"}
 
 
 def keys_of(phys: Phys, answers: bool = True) -> dict[Path, Key]:

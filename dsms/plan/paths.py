@@ -17,6 +17,7 @@ from dsms.aggregates.cards import CARDS
 from dsms.plan.identity import leaves
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
+from dsms.sql.plan_reads import holds_all
 from dsms.sql.window import WindowSpec
 
 Kind = Literal["WS", "IS", "SS", "ISS"]
@@ -165,7 +166,7 @@ def from_past(node: lp.Node) -> str | None:
     match node:
         case lp.Append():
             return "results over INTERNAL windows stay"
-        case lp.Window() if lp.holds_all(node):
+        case lp.Window() if holds_all(node):
             return "what a stream with KEY holds may be older than all rows that are kept"
         case lp.JoinNRR() if _reborn(node.child):
             return (

@@ -8,7 +8,7 @@ leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a c
 rule 1   selection, projection, ⋈NRR, sorting: the input's label; ASOF JOIN: the left input's
 rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since
          their rows no longer leave in the order they came
-rule 3   join, DISTINCT: MON over MON, STR over STR, else WK
+rule 3   join, MATCH, DISTINCT: MON over MON, STR over STR, else WK
 rule 4   negation, EXCEPT, INTERSECT, GROUP BY, outer joins (the padded row is taken back), ⋈R: STR;
          the n first rows, too: when a row leaves them depends on rows that are still to come
 
@@ -60,7 +60,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return worst if worst != WKS or _one_lifetime(node) else WK
         case lp.Join():
             return STR if node.kind != "inner" else _dies_with_a_part(worst)
-        case lp.MultiJoin():
+        case lp.MultiJoin() | lp.Match():
             return _dies_with_a_part(worst)
         case lp.Distinct():
             return STR if variant == "counting" and worst > MON else _dies_with_a_part(worst)

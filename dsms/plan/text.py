@@ -230,6 +230,8 @@ def describe(node: lp.Node) -> str:
             return f"{what} {_named(node.table.table.name, node.table.alias)} ON {on}"
         case lp.AsofJoin():
             return _asof(node)
+        case lp.Match():
+            return _match(node)
         case lp.SemiJoin():
             what = "Negation" if node.anti else "SemiJoin"
             on = condition(
@@ -274,6 +276,20 @@ def _asof(node: lp.AsofJoin) -> str:
     return f"{what} {on}{earlier}" + (
         "" if node.span is None else f" within {duration(node.span - 1)}"
     )
+
+
+def _match(node: lp.Match) -> str:
+    """`Match a, NOT u, b within 5 s PER k; b: b.v > a.v`"""
+    names = [f"{'NOT ' * (k == 'none')}{n}" for k, n in zip(node.kinds, node.names, strict=True)]
+    schema = tuple(f for child in node.inputs for f in child.schema)
+    per = ", ".join(expression(same[0], node.inputs[0].schema) for same in node.keys)
+    conditions = [
+        f"; {name}: {expression(c, schema)}"
+        for name, c in zip(names, node.conditions, strict=True)
+        if c is not None
+    ]
+    within = f"Match {', '.join(names)} within {duration(node.span)}"
+    return within + (f" PER {per}" if per else "") + "".join(conditions)
 
 
 def _all_equal(node: lp.MultiJoin) -> str:

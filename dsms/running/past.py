@@ -10,6 +10,7 @@ from typing import assert_never
 from dsms.plan import windows
 from dsms.plan.variants import slides
 from dsms.sql import logical as lp
+from dsms.sql.plan_reads import holds_all
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
 from dsms.state.batch import Batch
@@ -44,7 +45,7 @@ def pasts(node: lp.Node) -> Iterator[Past]:
             yield Past(node.leaf, node.stream.home, None)
         case lp.Window(spec=Latest()):
             for past in pasts(node.child):
-                yield replace(past, current=lp.holds_all(node))
+                yield replace(past, current=holds_all(node))
         case lp.Window():
             for past in births(node.child):
                 yield _windowed(past, node)

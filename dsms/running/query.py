@@ -25,7 +25,7 @@ from dsms.running.part import PartFeed, failure_below, feeds_of, let_go, live, r
 from dsms.running.pipeline import Path, Pipeline
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
-from dsms.sql import logical as lp
+from dsms.sql.plan_reads import answers_of
 from dsms.sql.types import ALWAYS, arrow_schema
 from dsms.state.batch import Batch
 
@@ -62,7 +62,7 @@ class RunningQuery(Registered):
         )
         self.reads = tuple(sorted(set(self.streams.values())))
         self.early = plain and len(self.streams) == 1 and not self.tables and self.sink.kept is None
-        self.early = self.early and not any(lp.answers_of(self.output))
+        self.early = self.early and not any(answers_of(self.output))
 
     def start(self) -> None:
         """Report what is there before every instant: the empty answer of a global aggregate, rows

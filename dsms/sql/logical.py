@@ -14,7 +14,7 @@ from typing import Literal
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Expr, shift
 from dsms.sql.types import Schema
-from dsms.sql.window import Landmark, Latest, Slide, Time, Unbounded, WindowSpec
+from dsms.sql.window import Landmark, Slide, Time, WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,35 @@ class AsofJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """MATCH: rows of the inputs one after the other, at rising timestamps, all within `span` µs.
+    Each row of the first input begins an attempt; each further step takes the first later row, by
+    (timestamp, arrival), that has equal keys and meets its condition.
+
+    inputs      one for each step: the window in time over its rows
+    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours'
+    names       of the steps
+    keys        for each column of PER the expression over each input, all of one type
+    conditions  over the columns of all inputs one after the other; each reads those of its own step
+                and of earlier ones of kind `one`
+    schema      columns of the steps of kind `one`"""
+
+    inputs: tuple[Node, ...]
+    kinds: tuple[Literal["one", "none"], ...]
+    names: tuple[str, ...]
+    keys: tuple[tuple[Expr, ...], ...]
+    conditions: tuple[Expr | None, ...]
+    span: int
+    schema: Schema
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The inputs whose rows a match is made of."""
+        both = zip(self.inputs, self.kinds, strict=True)
+        return tuple(node for node, kind in both if kind == "one")
+
+
+@dataclass(frozen=True, slots=True)
 class SemiJoin:
     """EXISTS / IN (anti=False), NOT EXISTS / NOT IN (anti=True: the thesis's negation).  Output is
     the left schema.  `keys`, `residual` as for Join.  `null_aware` is NOT IN's rule: a NULL on
@@ -293,7 +322,7 @@ class Output:
 
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
-    | AsofJoin | SemiJoin | Union | SetOp
+    | AsofJoin | Match | SemiJoin | Union | SetOp
     | Distinct | GroupBy | TopN | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
@@ -305,7 +334,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
         case Join() | AsofJoin() | SemiJoin() | SetOp():
             return (node.left, node.right)
-        case Union() | MultiJoin():
+        case Union() | MultiJoin() | Match():
             return node.inputs
         case _:
             return (node.child,)
@@ -320,7 +349,7 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
             return node
         case Join() | AsofJoin() | SemiJoin() | SetOp():
             return replace(node, left=new[0], right=new[1])
-        case Union() | MultiJoin():
+        case Union() | MultiJoin() | Match():
             return replace(node, inputs=new)
         case _:
             return replace(node, child=new[0])
@@ -359,33 +388,6 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from nodes_of(child)
-
-
-def holds_all(node: Node) -> bool:
-    """Whether it is all that a stream with KEY holds, whatever the age of its rows."""
-    if not isinstance(node, Window) or not isinstance(node.spec, Latest):
-        return False
-    below = node.child
-    while isinstance(below, Project):
-        below = below.child
-    return isinstance(below, Window) and isinstance(below.spec, Unbounded) and not below.spec.until
-
-
-def answers_of(node: Node) -> Iterator[Answer]:
-    """The queries that a plan reads itself, not those that these read."""
-    if isinstance(node, Answer):
-        yield node
-        return
-    for child in children(node):
-        yield from answers_of(child)
-
-
-def own_reads(node: Node) -> tuple[str, ...]:
-    """Addresses of the streams and tables that a plan reads itself, not by way of queries."""
-    inner = {leaf.leaf for answer in answers_of(node) for leaf in leaves_of(answer)}
-    own = [leaf for leaf in leaves_of(node) if leaf.leaf not in inner]
-    names = [n.stream.address if isinstance(n, StreamScan) else n.table.address for n in own]
-    return tuple(dict.fromkeys(names))
 
 
 def leaves_of(node: Node) -> Iterator[StreamScan | TableScan]:

@@ -7,7 +7,7 @@ messages can quote parts.
 
 from __future__ import annotations
 
-from dsms.sql import ast, print_rights, print_small
+from dsms.sql import ast, print_match, print_rights, print_small
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
@@ -71,6 +71,8 @@ def _part(node: ast.Node) -> str:
         case ast.TimestampBy(column, unit, made):
             by = name(column) if made is None else f"{_made(made)[4:]} AS {name(column)}"
             return f"TIMESTAMP BY {by}{f' UNIT {unit}' if unit else ''}"
+        case ast.MatchStep():
+            return print_match.step(node, _from_item)
         case ast.Late(into):
             return f"LATE INTO {name(into)}" if into is not None else "LATE DROP"
         case ast.When(condition, result):
@@ -208,6 +210,8 @@ def _from_item(item: ast.FromItem) -> str:
             return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}{_sample(sample)}"
         case ast.Join():
             return _join(item)
+        case ast.Match():
+            return print_match.text(item, _from_item, _bracketed)
         case _:
             raise TypeError(f"unknown FROM item {type(item).__name__}")
 

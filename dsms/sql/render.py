@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import ast, printer
-from dsms.sql.expr import Col, Expr, columns, conjuncts, walk
+from dsms.sql.expr import Col, Expr, columns, conjuncts
 from dsms.sql.logical import (
     Answer,
     Append,
@@ -23,6 +23,7 @@ from dsms.sql.logical import (
     GroupBy,
     Join,
     JoinNRR,
+    Match,
     MultiJoin,
     Node,
     Output,
@@ -41,7 +42,9 @@ from dsms.sql.logical import (
     children,
 )
 from dsms.sql.render_block import Block, Stage, all_of, with_output
+from dsms.sql.render_match import Source, has_pattern, match_block, unwindowed
 from dsms.sql.render_names import ident, names_of, unique
+from dsms.sql.render_project import is_exists, same_grouping
 from dsms.sql.types import Schema
 from dsms.sql.unbind import duration, unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, Latest, WindowSpec
@@ -132,11 +135,11 @@ class _Renderer:
                 return Block(None, [])
             case Select():
                 return self._select(node)
-            case Project(child=JoinNRR() as found) if self._internal and _is_exists(node, found):
+            case Project(child=JoinNRR() as found) if self._internal and is_exists(node, found):
                 return self._table_test(found)
             case Project():
                 block = self._upto(node.child, Stage.HAVING)
-                if not _same_grouping(node):
+                if not same_grouping(node):
                     block = self._subquery(node.child, block)
                 items = [unbind(e, block.items) for e in node.exprs]
                 return replace(block, items=items, stage=Stage.PROJECT)
@@ -146,6 +149,8 @@ class _Renderer:
                 return self._join(as_joins(node))
             case AsofJoin():
                 return self._asof_join(node)
+            case Match():
+                return self._match(node)
             case SemiJoin():
                 return self._semi_join(node)
             case GroupBy():
@@ -218,8 +223,9 @@ class _Renderer:
             return replace(block, having=unbind(node.predicate, block.items), stage=Stage.HAVING)
         parts = conjuncts(node.predicate)
         inner = self._internal and _has_internal(node)
-        if not inner and not all(block.leaf_of(columns(p)) for p in parts):
-            # else the binder would make it a condition of the join
+        alone = all(block.leaf_of(columns(p)) for p in parts) and not has_pattern(block.from_)
+        if not inner and not alone:
+            # else the binder would make it a condition of the join, or of the pattern
             block = self._subquery(node.child, block)
         where = [*block.where, *(unbind(p, block.items) for p in parts)]
         return replace(block, where=where, stage=Stage.WHERE)
@@ -264,6 +270,21 @@ class _Renderer:
         stage = Stage.WHERE if left.where else Stage.FROM
         items = [*left.items, *right.items]
         return Block(joined, items, left.leaves + right.leaves, stage, left.where)
+
+    def _match(self, node: Match) -> Block:
+        outer, self._internal = self._internal, False
+        sources = [self._source(n, name) for n, name in zip(node.inputs, node.names, strict=True)]
+        self._internal = outer
+        return match_block(node, sources)
+
+    def _source(self, node: Node, name: str) -> Source:
+        """The input of a step without its window, and its columns."""
+        below, alias = unwindowed(node), self._alias(name)
+        names = unique(names_of(below.schema))
+        items: list[ast.Expr] = [ast.ColumnRef(ident(n, names), alias) for n in names]
+        if isinstance(below, StreamScan):
+            return ast.TableRef(ast.Ident(below.stream.name), alias), items
+        return ast.SubqueryRef(ast.Query(self.block(below).query(names)), alias), items
 
     def _side(self, node: Node, first: bool) -> Block:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all
@@ -354,30 +375,6 @@ def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]
 
 def _not_a_position(expr: ast.Expr) -> ast.Expr:
     return ast.Cast(expr, ast.TypeName("INT")) if isinstance(expr, ast.IntLit) else expr
-
-
-def _is_exists(node: Project, found: JoinNRR) -> bool:
-    """Whether of each row that finds one in the table its own columns are left."""
-    own = [isinstance(e, Col) and e.index == i for i, e in enumerate(node.exprs)]
-    return found.kind == "inner" and all(own) and len(own) == len(found.child.schema)
-
-
-def _same_grouping(node: Project) -> bool:
-    """Would the binder find the aggregates of the grouping below in the order they have, and all of
-    them?"""
-    below = node.child
-    having = below.predicate if isinstance(below, Select) else None
-    below = below.child if isinstance(below, Select) else below
-    if not isinstance(below, GroupBy):
-        return True
-    first, last = len(below.keys), len(below.schema)
-    for split in range(len(node.exprs), -1, -1):  # what only ORDER BY needs is bound after HAVING
-        exprs = [*node.exprs[:split], *([having] if having else []), *node.exprs[split:]]
-        cols = (part for e in exprs for part in walk(e) if isinstance(part, Col))
-        used = [col.index for col in cols if col.index >= first]
-        if list(dict.fromkeys(used)) == list(range(first, last)) and (used or below.keys):
-            return True
-    return False
 
 
 def _has_internal(node: Node) -> bool:

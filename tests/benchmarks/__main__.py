@@ -40,6 +40,7 @@ NAMES = (
     "windows",
     "collective",
     "asof",
+    "match",
     "multijoin",
     "amri",
     "archive",

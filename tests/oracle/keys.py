@@ -8,6 +8,9 @@ and numbers that only tell branches or copies apart come last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
+
 from dsms.sql import logical as lp
 
 Place = tuple[bool, int, int]
@@ -18,6 +21,11 @@ PAD = -1
 def merged(a: Key, b: Key) -> Key:
     """The key of a pair."""
     return tuple(sorted(a + b, key=lambda place: place[:2]))
+
+
+def matched(keys: Iterable[Key]) -> Key:
+    """The key of rows one after the other."""
+    return reduce(merged, keys)
 
 
 def numbered(leaf: int, number: int) -> Key:
@@ -65,6 +73,8 @@ def blank(node: lp.Node) -> Key:
             return merged(blank(node.left), blank(node.right))
         case lp.MultiJoin():
             return blank(lp.as_joins(node))
+        case lp.Match():
+            return matched([blank(part) for part in node.parts])
         case lp.AsofJoin():
             return merged(blank(node.left), blank(node.right))
         case lp.JoinNRR():

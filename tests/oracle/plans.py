@@ -78,6 +78,17 @@ def asof(
     return lp.AsofJoin(left, right, kind, keys, after, None, left.schema + right.schema)
 
 
+def match(
+    *inputs: lp.Node, on: str, kinds: Any = None, conditions: Any = None, span: int = 60_000_000
+) -> lp.Match:
+    kinds = kinds or ("one",) * len(inputs)
+    names = tuple("abcdef"[: len(inputs)])
+    keys = (tuple(col(node, on) for node in inputs),)
+    schema = tuple(f for n, k in zip(inputs, kinds, strict=True) if k == "one" for f in n.schema)
+    given = conditions or (None,) * len(inputs)
+    return lp.Match(inputs, kinds, names, keys, given, span, schema)
+
+
 def semi(
     left: lp.Node, right: lp.Node, *on: str, anti: bool = False, null_aware: bool = False
 ) -> lp.SemiJoin:

@@ -27,6 +27,7 @@ from tests.oracle.keys import (
     numbered,
     timed,
 )
+from tests.oracle.patterns import matches
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
 from tests.oracle.values import canons, order_key
@@ -103,6 +104,8 @@ class Evaluator:
                 return self._join_nrr(node, step)
             case lp.AsofJoin():
                 return self._asof_join(node, step)
+            case lp.Match():
+                return matches(node, [self.at(child, step) for child in node.inputs])
             case lp.Union():
                 return [
                     replace(f, ident=("branch", i, f.ident), key=branch(node, i, f.key))
@@ -253,6 +256,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.Union()
             | lp.JoinNRR()
             | lp.AsofJoin()
+            | lp.Match()
             | lp.Join()
             | lp.Answer()
         ):

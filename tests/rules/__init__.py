@@ -9,6 +9,7 @@ from tests.rules import (
     asof,
     definitions,
     functions,
+    match,
     names,
     queries,
     types,
@@ -23,6 +24,7 @@ RULES = [
     *windows.RULES,
     *queries.RULES,
     *asof.RULES,
+    *match.RULES,
     *archives.RULES,
     *functions.RULES,
 ]

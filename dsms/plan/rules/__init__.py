@@ -22,6 +22,7 @@ from dsms.plan.rules.narrow_asof import narrow_asof
 from dsms.plan.rules.narrow_exists import narrow_exists
 from dsms.plan.rules.narrow_group import narrow_group
 from dsms.plan.rules.narrow_join import narrow_join
+from dsms.plan.rules.narrow_match import narrow_match
 from dsms.plan.rules.narrow_multi_join import narrow_multi_join
 from dsms.plan.rules.narrow_nrr import narrow_nrr
 from dsms.plan.rules.narrow_select import narrow_select
@@ -85,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule(narrow_multi_join, "last"),
     Rule(narrow_nrr, "last"),
     Rule(narrow_asof, "last"),
+    Rule(narrow_match, "last"),
     Rule(narrow_select, "last"),
     Rule(narrow_window, "last"),
     Rule(narrow_semijoin, "last"),

@@ -23,6 +23,7 @@ from dsms.sql.logical import (
     AsofJoin,
     Join,
     JoinNRR,
+    Match,
     MultiJoin,
     Node,
     Project,
@@ -144,7 +145,7 @@ def _check_inputs(item: Asof, left: Node, right: Node) -> None:
         )
         raise error("DS370", message, item.at.right, hint)
     for side, node, at in (("left", left, item.at.left), ("right", right, item.at.right)):
-        why = _untimely(node)
+        why = untimely(node)
         if why is not None:
             message = f"ASOF JOIN goes by timestamps, and on the {side} {why}"
             hint = (
@@ -154,7 +155,7 @@ def _check_inputs(item: Asof, left: Node, right: Node) -> None:
             raise error("DS370", message, at, hint)
 
 
-def _untimely(node: Node) -> str | None:
+def untimely(node: Node) -> str | None:
     """Why rows of the node do not come at timestamps of their own, once each; None: they do."""
     match node:
         case StreamScan() | Append():
@@ -167,9 +168,9 @@ def _untimely(node: Node) -> str | None:
             return "rows of a table are changed"
         case (
             Window() | Select() | Project() | Union() | JoinNRR() | Join() | MultiJoin() | Answer()
-            | AsofJoin()
+            | AsofJoin() | Match()
         ):  # a list  # fmt: skip
-            return next((why for c in children(node) if (why := _untimely(c))), None)
+            return next((why for c in children(node) if (why := untimely(c))), None)
         case _:
             return "rows come and go with others: they are groups, or sets, or stand under EXISTS"
 

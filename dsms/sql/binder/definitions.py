@@ -21,8 +21,9 @@ from dsms.sql.binder.shedding import weighted
 from dsms.sql.binder.typenames import type_of
 from dsms.sql.catalog import Catalog, QueryDef, StreamDef, TableDef
 from dsms.sql.codes import error, suggest
-from dsms.sql.logical import Output, Sort, answers_of, own_reads
+from dsms.sql.logical import Output, Sort
 from dsms.sql.open_values import expressions, parts, types_of
+from dsms.sql.plan_reads import answers_of, own_reads
 from dsms.sql.printer import to_sql
 from dsms.sql.types import INT, TIMESTAMP, Default, Field, Kind, Schema, Type
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.sql import ast
-from dsms.sql.binder import ageing, archives, asof, windows
+from dsms.sql.binder import ageing, archives, asof, match, windows
 from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
-from dsms.sql.binder.groups import Asof, Group, Leaf, Outer, Semi, is_table
+from dsms.sql.binder.groups import Asof, Group, Leaf, Outer, Pattern, Semi, is_table
 from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.samples import sampled
@@ -33,11 +33,13 @@ Views = tuple[View, ...] | None  # what the user may read; None: everything
 
 @dataclass(slots=True)
 class From:
-    """A bound FROM clause: a group, and what its names mean over virtual positions."""
+    """A bound FROM clause: a group, and what its names mean over virtual positions.  `inside`: to
+    WHERE, which sees all steps of a MATCH."""
 
     group: Group
     scope: Scope
     width: int
+    inside: Scope
 
 
 # ---------------------------------------------------------------- names to leaves
@@ -63,7 +65,10 @@ def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scop
         )
     if not select.from_:
         group.items.append(Leaf(Values(((),), ()), (), select))
-    return From(group, scope, binder.width)
+    inside = scope
+    for hidden in binder.hidden:
+        inside = inside.joined(hidden)
+    return From(group, scope, binder.width, inside)
 
 
 class _FromBinder:
@@ -75,6 +80,7 @@ class _FromBinder:
         self.ctx, self.block, self.window, self.beyond = ctx, block, window, beyond
         self.width = 0
         self.windowed = 0
+        self.hidden: list[Scope] = []  # of steps of a MATCH that are no part of its rows
         self.left: tuple[Scope, ...] = ()  # items so far, which a subquery in FROM does not see
 
     def item(self, item: ast.FromItem) -> tuple[Group, Scope]:
@@ -85,6 +91,8 @@ class _FromBinder:
                 return self._subquery(item)
             case ast.Join():
                 return self._join(item)
+            case ast.Match():
+                return self._match(item)
         raise AssertionError(item)
 
     def _leaf(
@@ -286,6 +294,28 @@ class _FromBinder:
         self.block.sources.append(
             BlockInput(at, internal, not append_only(node), strict(node), reads_stream(node))
         )
+
+    def _match(self, item: ast.Match) -> tuple[Group, Scope]:
+        match.check_steps(item)
+        window = match.window_of(item, self.window)
+        outer, self.window = self.window, None
+        steps, scopes = list[tuple[ast.MatchStep, Leaf]](), list[Scope]()
+        for step in item.steps:
+            match.check_source(step, self.ctx.catalog)
+            group, scope = self.item(replace(step.source, window=window))
+            steps.append((step, match.leaf_of(step, group)))
+            scopes.append(scope)
+        self.window = outer
+        shown, named = Scope(), Scope()
+        for step, scope in zip(item.steps, scopes, strict=True):
+            named = _together(named, scope, step.source)
+            if step.kind is ast.StepKind.ONE:
+                shown = shown.joined(scope)
+            else:
+                self.hidden.append(scope)
+        self.windowed += 1
+        keys = tuple(match.key(ref, scopes) for ref in item.per)
+        return Group([Pattern(steps, keys, item)]), shown
 
     def _asof(self, join: ast.Join) -> tuple[Group, Scope]:
         assert join.on is not None

@@ -1,8 +1,8 @@
 """What FROM joins: its items, and groups of items that are inner-joined.
 
 A `Group` has the items between the commas and inner joins of FROM; an outer join, a semi join or an
-ASOF JOIN is one item, with groups of its own.  Columns have "virtual" positions, in the order of
-FROM.
+ASOF JOIN is one item, with groups of its own, and so is a MATCH, with its steps.  Columns have
+"virtual" positions, in the order of FROM.
 """
 
 from __future__ import annotations
@@ -79,7 +79,29 @@ class Asof:
         return self.left.virtual + self.right.virtual
 
 
-Item = Leaf | Outer | Semi | Asof
+@dataclass(slots=True)
+class Pattern:
+    """A MATCH: its steps in order, each with its leaf.  `keys`: for each column of PER the
+    expression of each step, over virtual positions; `conditions`: what WHERE says of its rows."""
+
+    steps: list[tuple[ast.MatchStep, Leaf]]
+    keys: tuple[tuple[Expr, ...], ...]
+    at: ast.Match
+    conditions: list[Expr] = field(default_factory=list)
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        """Columns of the rows that a match is made of."""
+        parts = (leaf for step, leaf in self.steps if step.kind is ast.StepKind.ONE)
+        return tuple(v for leaf in parts for v in leaf.virtual)
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """Columns of all steps, which its conditions may name."""
+        return tuple(v for _, leaf in self.steps for v in leaf.virtual)
+
+
+Item = Leaf | Outer | Semi | Asof | Pattern
 
 
 @dataclass(slots=True)
@@ -110,6 +132,8 @@ def leaves(group: Group) -> list[Leaf]:
                 out += leaves(left) + leaves(right)
             case Semi(left=left):
                 out += leaves(left)
+            case Pattern(steps=steps):
+                out += [leaf for _, leaf in steps]
     return out
 
 

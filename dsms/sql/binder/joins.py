@@ -21,6 +21,7 @@ from dsms.sql.binder.groups import (
     Item,
     Leaf,
     Outer,
+    Pattern,
     Semi,
     is_table,
     leaves,
@@ -28,6 +29,7 @@ from dsms.sql.binder.groups import (
     padded,
     split,
 )
+from dsms.sql.binder.match import match_node
 from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
@@ -59,7 +61,7 @@ def _semis(group: Group) -> Iterator[Semi]:
             yield from _semis(item.right)
         if isinstance(item, Semi):
             yield item
-        if not isinstance(item, Leaf):
+        if not isinstance(item, Leaf | Pattern):
             yield from _semis(item.left)
 
 
@@ -114,7 +116,9 @@ def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[E
     return sunk, rest
 
 
-def _preserved(item: Outer | Semi | Asof) -> set[int]:
+def _preserved(item: Outer | Semi | Asof | Pattern) -> set[int]:
+    if isinstance(item, Pattern):
+        return set()  # what is said of its rows in WHERE is in it already
     if isinstance(item, Semi):
         return set(item.virtual)
     if isinstance(item, Asof):
@@ -157,6 +161,8 @@ def _build_item(item: Item, sunk: list[Expr]) -> Built:
             return _build_semi(item, sunk)
         case Asof():
             return _build_asof(item, sunk)
+        case Pattern():
+            return Built(match_node(item), item.virtual)
 
 
 def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:

@@ -60,6 +60,8 @@ def _why_not(node: lp.Node) -> str | None:
             return None if node.kind == "inner" else "an outer join pads rows that have no match"
         case lp.AsofJoin():
             return "ASOF JOIN finds the newest row of each key, which must not be missing"
+        case lp.Match():
+            return "MATCH keeps the rows of its attempts, which must not be missing"
         case lp.Window():
             in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark)
             return None if in_time else "a window that counts rows takes results back"

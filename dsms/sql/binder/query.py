@@ -8,7 +8,7 @@ from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import asof, boundaries, letting_go, lookups, ranking, stamps, wstream
+from dsms.sql.binder import asof, boundaries, letting_go, lookups, match, ranking, stamps, wstream
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
@@ -89,6 +89,7 @@ def _bound(
     node = ranking.answered(bound, ordering, whole, continuous)
     if persistent:
         asof.check_slides(ctx.windows, node)
+        match.check_slides(ctx.windows, node)
         letting_go.check(options, said, node, continuous)
     if continuous:
         _check_exact(options)

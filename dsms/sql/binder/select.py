@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import stamps, wstream
+from dsms.sql.binder import match, stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     aggregate_calls,
@@ -214,9 +214,9 @@ class _Block:
         queries = [*scalar_queries(plain), *queries]
         values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))
         settle_tables(self.ctx, from_.group)
-        env = Env(self.ctx, from_.scope, "WHERE", values=values)
-        conditions = [c for node in plain for c in conjuncts(self._condition(env, node))]
-        built, rest = build(from_.group, conditions)
+        env = Env(self.ctx, from_.inside, "WHERE", values=values)
+        conditions = [(c, node) for node in plain for c in conjuncts(self._condition(env, node))]
+        built, rest = build(from_.group, match.share_out(from_.group, conditions))
         built = select_over(built, rest)
         place = built.place()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.sql import ast
+from dsms.sql.binder import match
 from dsms.sql.binder.aggregates import has_aggregate
 from dsms.sql.binder.calls import COMPARE, call
 from dsms.sql.binder.context import Block, BlockInput, Context
@@ -130,7 +131,9 @@ def _absorbed(
     plain, tests = parts(select.where)
     values = with_values(ctx, block, from_, scalar_queries(plain), (names, *scope.beyond))
     env = Env(ctx, names, "WHERE", values={q: _shift(v, width) for q, v in values.items()})
-    conditions = [c for node in plain for c in conjuncts(bind_condition(env, node))]
+    inside = replace(env, scope=replace(names, columns=from_.inside.shifted(width).columns))
+    placed = [(c, node) for node in plain for c in conjuncts(bind_condition(inside, node))]
+    conditions = [c for c, _ in placed]
     equal = (
         []
         if test.values is None
@@ -141,9 +144,12 @@ def _absorbed(
         not_in = test.at if test.anti and test.values is not None else None
         return table_test(left, table, [*conditions, *equal], test.anti, not_in)
     settle_tables(ctx, from_.group)
-    own = [c for c in conditions if columns(c) and min(columns(c)) >= width]
-    correlated = [c for c in conditions if not (columns(c) and min(columns(c)) >= width)]
-    built, rest = build(from_.group, [_shift(c, -width) for c in own])
+    own = [(_shift(c, -width), at) for c, at in placed if columns(c) and min(columns(c)) >= width]
+    others = [(c, at) for c, at in placed if not (columns(c) and min(columns(c)) >= width)]
+    for condition, at in others:
+        match.check_outside(from_.group, {k - width for k in columns(condition)}, at)
+    correlated = [c for c, _ in others]
+    built, rest = build(from_.group, match.share_out(from_.group, own))
     built = select_over(built, rest)
     place = built.place()
 

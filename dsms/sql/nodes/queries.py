@@ -107,6 +107,31 @@ class Join(FromItem):
     within: Duration | None = None
 
 
+class StepKind(StrEnum):
+    ONE = "one"
+    MANY = "many"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchStep(Node):
+    """A step of a pattern: ``b s`` is one row of s, ``b+ s`` one or more, ``NOT b s`` none.  The
+    name of the step is the alias of `source`."""
+
+    kind: StepKind
+    source: TableRef | SubqueryRef
+
+
+@dataclass(frozen=True, slots=True)
+class Match(FromItem):
+    """``MATCH (a s, NOT u s, b t) [RANGE 5 s] PER k``: rows one after the other.  `per`: columns of
+    every step in which all rows of a match are equal."""
+
+    steps: tuple[MatchStep, ...]
+    window: Window | None = None
+    per: tuple[ColumnRef, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class GroupingSets(Expr):
     """``GROUPING SETS ((a, b), (a), ())``, which ROLLUP and CUBE are short for: rows are grouped by

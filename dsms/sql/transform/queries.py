@@ -200,6 +200,25 @@ class Queries(Windows):
         kind = ast.JoinKind.ASOF_LEFT if padded else ast.JoinKind.ASOF
         return ast.Join(kind, left, right, on, within=within, pos=pos)
 
+    @rule
+    def match_one(self, pos: Pos, name: ast.Ident, source: Any) -> ast.MatchStep:
+        return _step(pos, ast.StepKind.ONE, name, source)
+
+    @rule
+    def match_many(self, pos: Pos, name: ast.Ident, source: Any) -> ast.MatchStep:
+        return _step(pos, ast.StepKind.MANY, name, source)
+
+    @rule
+    def match_none(self, pos: Pos, name: ast.Ident, source: Any) -> ast.MatchStep:
+        return _step(pos, ast.StepKind.NONE, name, source)
+
+    match_per = listed
+
+    @rule
+    def match_ref(self, pos: Pos, *parts: Any) -> ast.Match:
+        *steps, window, per = parts
+        return ast.Match(tuple(steps), window, per or (), pos=pos)
+
     def left_outer(self, parts: Parts) -> bool:
         return True
 
@@ -275,6 +294,14 @@ class Queries(Windows):
     @rule
     def paren_query(self, pos: Pos, query: ast.Query) -> Any:
         return query.body if query.plain else query
+
+
+def _step(
+    pos: Pos, kind: ast.StepKind, name: ast.Ident, source: ast.Ident | ast.Query
+) -> ast.MatchStep:
+    if isinstance(source, ast.Query):
+        return ast.MatchStep(kind, ast.SubqueryRef(source, name, pos=pos), pos=pos)
+    return ast.MatchStep(kind, ast.TableRef(source, name, pos=pos), pos=pos)
 
 
 def _changes(

@@ -1,0 +1,217 @@
+"""MATCH: rows that come one after the other, found by an automaton of each key.
+
+Input    Any number of windows in time; deletions are not looked at, since rows live for `span`.
+State    Attempts, each with the rows that it has taken; those that wait for one step and have one
+         key are a chain.  The rows that they have taken, by step.  What no attempt can use any more
+         is swept out when there is as much of it as there is else, and a few times in a span.
+Output   WK: born with its last row, it dies when its first row leaves the window.
+Cost     O(1) a row and step, and one for each attempt of its key that waits and is compared with.
+Source   Selection by skip till next match: Wu, Diao, Rizvi, High-Performance Complex Event
+         Processing over Streams, SIGMOD 2006, and Agrawal et al., Efficient Pattern Matching over
+         Event Streams, SIGMOD 2008.
+
+Each stretch of rows is gone through step by step, not row by row: all attempts that wait for a step
+look for its row among those of the stretch, then those that have found one look for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.match_attempts import NEW, Attempts
+from dsms.operators.match_conditions import NOTHING, Condition, condition_of
+from dsms.operators.match_rows import Step
+from dsms.operators.match_search import first_found
+from dsms.operators.pieces import InStretches, Look
+from dsms.plan.identity import order, width
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
+from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.state.batch import Batch, empty_batch
+from dsms.state.intern import Intern
+
+SLOT_BITS = 36  # of a slot, beside a place in a stretch
+LOOKS = 4  # times in a span that state is swept
+NONE = np.empty(0, np.int64)
+
+
+class Evaluates(Protocol):
+    """What makes evaluators of keys (`build.Builder`)."""
+
+    def expr(self, expr: Expr) -> Callable[..., pa.Array]: ...
+
+
+@dataclass(slots=True)
+class Automaton:
+    """What follows the pattern.
+
+    steps       rows of each step of the stretch, and those that attempts have taken
+    conditions  of each step with earlier ones
+    taken       numbers of the steps of kind one, in order;  span: µs"""
+
+    steps: list[Step]
+    conditions: list[Condition]
+    taken: tuple[int, ...]
+    span: int
+    schema: Schema
+    width: int
+    intern: Intern | None
+    attempts: Attempts
+    swept: int = ALWAYS
+
+    def step(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
+        """Matches of all instants up to `upto`, of rows that are later than those before."""
+        for step, rows in zip(self.steps, inputs, strict=True):
+            step.come(rows, self.intern, look)
+        capacity = 1 if self.intern is None else self.intern.capacity
+        for step in self.steps:
+            step.arrange(capacity)
+        self.attempts.widen(capacity)
+        moved, waiting = self._begun(), list[np.ndarray]()
+        found = NONE
+        for before, k in zip(self.taken, self.taken[1:], strict=False):
+            moved, found, stay = self._advance(before, k, moved, upto, look)
+            waiting.append(stay)
+        out = self._matches(moved, found)
+        self._keep(np.concatenate(waiting))
+        for step in self.steps:
+            step.over()
+        self._sweep(upto)
+        return out
+
+    def _begun(self) -> np.ndarray:
+        """An attempt of each first row."""
+        rows = self.steps[0].rows
+        limit = rows.ts + self.span
+        exp = limit if rows.exp is None else np.minimum(rows.exp, limit)  # all deaths are foretold
+        life = exp if rows.life is None else rows.life
+        return self.attempts.begin(rows.ts, self.steps[0].code, limit, exp, life)
+
+    def _advance(
+        self, before: int, k: int, moved: np.ndarray, upto: int, look: Look
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The attempts that find a row of step k, which stands behind step `before`; the places of
+        these rows; the attempts that go on waiting.  `moved`: those that have come so far now."""
+        between = range(before + 1, k)
+        codes = [self.steps[n].code for n in (k, *between)]
+        tried = np.concatenate([self.attempts.waiting(k, codes), moved])
+        found = self._first(k, tried, look)
+        at, some = np.full(len(tried), FOREVER), np.flatnonzero(found >= 0)
+        at[some] = self.steps[k].rows.ts[found[some]]
+        alive = np.ones(len(tried), np.bool_)
+        for n in between:
+            hit = self._first(n, tried, look)
+            some = np.flatnonzero(hit >= 0)
+            alive[some] = self.steps[n].rows.ts[hit[some]] >= at[some]
+        going = alive & (found >= 0)
+        staying = alive & (found < 0) & (self.attempts.limit.view[tried] > upto + 1)
+        self.attempts.end(tried[~(going | staying)])
+        self.attempts.take(tried[going], k, found[going], at[going])
+        self.attempts.wait(k, tried[staying])
+        return tried[going], found[going], tried[staying]
+
+    def _first(self, k: int, tried: np.ndarray, look: Look) -> np.ndarray:
+        """Of step k the place of the first row that each attempt may take, or -1."""
+        if not len(tried) or not len(self.steps[k].rows):
+            return np.full(len(tried), -1, np.int64)
+        return first_found(k, self.steps, self.conditions[k], self.attempts, tried, look)
+
+    def _matches(self, done: np.ndarray, found: np.ndarray) -> Batch:
+        """Attempts that have all of their rows, in order of the last ones."""
+        if not len(done):
+            return empty_batch(self.schema, self.width)
+        # by last rows, then by first ones
+        done = np.sort((found << SLOT_BITS) | done) & ((1 << SLOT_BITS) - 1)
+        parts = [self.steps[k].part(self.attempts.refs.view[done, k]) for k in self.taken]
+        attempts = self.attempts
+        life = None if self.steps[0].rows.life is None else attempts.life.view[done]
+        out = Batch(
+            attempts.last.view[done],
+            attempts.exp.view[done],
+            None,
+            tuple(i for ids, _ in parts for i in ids),
+            tuple(c for _, cols in parts for c in cols),
+            life,
+        )
+        attempts.end(done)
+        return out
+
+    def _keep(self, waiting: np.ndarray) -> None:
+        """Rows of the stretch that attempts have taken which wait."""
+        if not len(waiting):
+            return
+        for k in self.taken[:-1]:
+            refs = self.attempts.refs.view[waiting, k]
+            new = np.flatnonzero(refs <= NEW)
+            if len(new):
+                self.attempts.refs.view[waiting[new], k] = self.steps[k].keep(NEW - refs[new])
+
+    def _sweep(self, upto: int) -> None:
+        """Let go of what is of no use, if it is time."""
+        attempts, since = self.attempts, upto - self.swept
+        if not attempts.crowded() and (since < self.span // LOOKS or not attempts.n):
+            return
+        self.swept = upto
+        attempts.sweep(upto)
+        for k in self.taken[:-1]:
+            where = self.steps[k].sweep(attempts.refs.view[:, k])
+            if where is not None:
+                attempts.moved(k, where)
+        if self.intern is not None and self.intern.wants_purge(attempts.n):
+            used = np.zeros(self.intern.capacity, np.bool_)
+            used[attempts.code.view] = True
+            self.intern.purge(used)
+
+    def live(self) -> int:
+        """Attempts under way."""
+        return self.attempts.live
+
+    @property
+    def nbytes(self) -> int:
+        own = self.attempts.nbytes + sum(step.nbytes for step in self.steps)
+        return own if self.intern is None else own + self.intern.nbytes
+
+
+def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automaton:
+    """What follows the pattern of this node.  `numbered`: its rows come in order, and have one id
+    each."""
+    firsts = [0]
+    for child in node.inputs:
+        firsts.append(firsts[-1] + len(child.schema))
+    steps = []
+    for k, child in enumerate(node.inputs):
+        keys = [make.expr(same[k]) for same in node.keys]
+        wide = 1 if numbered else width(child)
+        steps.append(Step(keys, child.schema, wide, order(child) if wide > 1 else ()))
+    conditions = [
+        NOTHING if c is None else condition_of(c, k, firsts) for k, c in enumerate(node.conditions)
+    ]
+    taken = tuple(k for k, kind in enumerate(node.kinds) if kind == "one")
+    intern = Intern(len(node.keys)) if node.keys else None
+    attempts = Attempts(len(node.inputs))
+    wide = sum(steps[k].width for k in taken)
+    return Automaton(steps, conditions, taken, node.span, node.schema, wide, intern, attempts)
+
+
+@dataclass(slots=True)
+class MatchOp(InStretches):
+    """Matches as their last rows come."""
+
+    automaton: Automaton
+
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
+        return self.automaton.step(inputs, upto, look)
+
+    def live(self) -> int:
+        return self.automaton.live()
+
+    def nbytes(self) -> int:
+        return self.automaton.nbytes
+
+    def next_due(self) -> int:
+        return FOREVER  # attempts that are too old go when rows come

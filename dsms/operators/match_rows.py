@@ -1,0 +1,140 @@
+"""Rows of one step of a MATCH: those of the stretch at hand, and those that attempts have taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.match_attempts import NEW
+from dsms.operators.match_kernels import END, by_key, forget
+from dsms.operators.pieces import Look
+from dsms.sql.types import Schema
+from dsms.state.batch import Batch, empty_batch
+from dsms.state.columns import all_joined, numpy_valid, taken
+from dsms.state.intern import Intern
+from dsms.state.rows import RowStore
+from dsms.state.vec import Vec
+
+Keys = Sequence[Callable[[Sequence[pa.Array], int], pa.Array]]
+Part = tuple[tuple[np.ndarray, ...], tuple[pa.Array, ...]]
+
+
+@dataclass(slots=True)
+class Step:
+    """rows, code  of the stretch: those that have a key, by (timestamp, arrival)
+    begin, end, order  these by key (see `match_kernels`);  ts: in that order
+    store  rows that attempts have taken which wait;  by: id columns by which rows are sorted"""
+
+    keys: Keys
+    schema: Schema
+    width: int
+    by: tuple[int, ...]
+    store: RowStore = field(init=False)
+    rows: Batch = field(init=False)
+    code: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    ts: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    begin: Vec = field(default_factory=Vec)
+    end: Vec = field(default_factory=Vec)
+
+    def __post_init__(self) -> None:
+        self.store = RowStore(self.schema, self.width)
+        self.rows = empty_batch(self.schema, self.width)
+
+    def come(self, rows: Batch, intern: Intern | None, look: Look) -> None:
+        """The rows of a stretch; deletions and rows with a NULL in their key are left out."""
+        if rows.sign is not None and (rows.sign < 0).any():
+            rows = rows.take(np.flatnonzero(rows.sign > 0))
+        if self.by and len(rows) > 1:
+            rows = rows.take(np.lexsort((*(rows.ids[k] for k in reversed(self.by)), rows.ts)))
+        n = len(rows)
+        if intern is None:
+            self.rows, self.code = rows, np.zeros(n, np.int64)
+            return
+        values = [k(rows.cols, n) for k in self.keys]
+        keyed = np.ones(n, np.bool_)
+        for v in values:
+            if (valid := numpy_valid(v)) is not None:
+                keyed &= valid
+        if not keyed.all():
+            some = np.flatnonzero(keyed)
+            rows, values = rows.take(some), [taken(v, some) for v in values]
+        self.rows, self.code = rows, intern.codes(values, len(rows), look)
+
+    def arrange(self, capacity: int) -> None:
+        """The rows of the stretch by key, of which there are so many."""
+        for vec in (self.begin, self.end):
+            vec.extend_fill(max(0, capacity - vec.n), END)
+        self.order = np.empty(len(self.code), np.int64)
+        by_key(self.code, self.begin.view, self.end.view, self.order)
+        self.ts = self.rows.ts[self.order]
+
+    def over(self) -> None:
+        """The stretch is."""
+        forget(self.code, self.begin.view)
+        self.rows = empty_batch(self.schema, self.width)
+        self.code = self.order = self.ts = np.empty(0, np.int64)
+
+    def keep(self, places: np.ndarray) -> np.ndarray:
+        """Keep the rows at these places of the stretch (the same ones again and again): slots."""
+        mark = np.zeros(len(self.rows), np.bool_)
+        mark[places] = True
+        some = np.flatnonzero(mark)
+        slots = np.empty(len(self.rows), np.int64)
+        slots[some] = self.store.append(self.rows.take(some))
+        return slots[places]
+
+    def column(self, refs: np.ndarray, column: int) -> pa.Array:
+        """The values of a column of rows of attempts."""
+
+        def kept(slots: np.ndarray) -> tuple[pa.Array, ...]:
+            return (self.store.cols[column].gather(slots),)
+
+        def new(places: np.ndarray) -> tuple[pa.Array, ...]:
+            return (taken(self.rows.cols[column], places),)
+
+        return _both(refs, kept, new)[0]
+
+    def part(self, refs: np.ndarray) -> Part:
+        """Ids and columns of rows of attempts."""
+        fresh = refs <= NEW
+        ids = []
+        for mine, vec in zip(self.rows.ids, self.store.ids, strict=True):
+            found = np.empty(len(refs), np.int64)
+            found[fresh] = mine[NEW - refs[fresh]]
+            found[~fresh] = vec.view[refs[~fresh]]
+            ids.append(found)
+        cols = _both(refs, self.store.columns, lambda p: tuple(taken(c, p) for c in self.rows.cols))
+        return tuple(ids), cols
+
+    def sweep(self, refs: np.ndarray) -> np.ndarray | None:
+        """Forget the rows that none of these attempts has: new slots of the others, or None."""
+        used = np.zeros(len(self.store), np.bool_)
+        used[refs[refs >= 0]] = True
+        self.store.bury(np.flatnonzero(self.store.alive.view & ~used))
+        return self.store.close() if self.store.dead else None
+
+    @property
+    def nbytes(self) -> int:
+        return self.store.nbytes + self.begin.nbytes + self.end.nbytes
+
+
+def _both(
+    refs: np.ndarray,
+    kept: Callable[[np.ndarray], tuple[pa.Array, ...]],
+    new: Callable[[np.ndarray], tuple[pa.Array, ...]],
+) -> tuple[pa.Array, ...]:
+    """Columns of rows, of which some are kept and others of the stretch."""
+    fresh = refs <= NEW
+    if fresh.all():
+        return new(NEW - refs)
+    if not fresh.any():
+        return kept(refs)
+    at = np.empty(len(refs), np.int64)
+    old, young = np.flatnonzero(~fresh), np.flatnonzero(fresh)
+    at[old], at[young] = np.arange(len(old)), len(old) + np.arange(len(young))
+    joined = all_joined((kept(refs[old]), new(NEW - refs[young])))
+    return tuple(taken(c, at) for c in joined)

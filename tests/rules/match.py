@@ -1,0 +1,73 @@
+"""What MATCH can't follow, and what its conditions may not name."""
+
+from __future__ import annotations
+
+TWO = "[RANGE 9] PER sym"
+RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS375", "SELECT a.sym FROM ^MATCH (a trades, b trades)", "needs a window", "[RANGE 10 s]"),
+    (
+        "DS375",
+        "SELECT a.sym FROM MATCH (a trades, b trades) [^ROWS 5]",
+        "a length of time",
+        "[RANGE 10 s]",
+    ),
+    ("DS375", f"SELECT a.sym FROM MATCH (a trades, ^b limits) {TWO}", "these change", "Istream"),
+    ("DS375", f"SELECT a.sym FROM MATCH (a trades, ^b listed) {TWO}", "these change", "Istream"),
+    ("DS375", f"SELECT a.sym FROM MATCH (a trades, ^b prices) {TWO}", "these change", "Istream"),
+    (
+        "DS375",
+        "SELECT a.sym FROM MATCH (^a trades, b trades) [RANGE 9 UNTIL 2 s AGO]",
+        "ends now",
+        "leave UNTIL",
+    ),
+    (
+        "DS375",
+        "SELECT a.sym FROM MATCH (a trades, b trades) [RANGE 9], trades [^ROWS 4 SLIDE 4] c",
+        "a SLIDE in rows",
+        "[RANGE 10 min SLIDE 1 min]",
+    ),
+    (
+        "DS376",
+        f"SELECT a.sym FROM MATCH (a trades, NOT n trades, b trades) {TWO} WHERE b.px ^> n.px",
+        "can't name NOT n",
+        "steps that have a row",
+    ),
+    (
+        "DS376",
+        "SELECT a.sym FROM MATCH (a trades, NOT n trades, b trades) [RANGE 9], quotes [RANGE 9] q "
+        "WHERE q.sym ^= n.sym",
+        "has no row in a match",
+        "steps of its MATCH",
+    ),
+    (
+        "DS377",
+        f"SELECT a.sym FROM MATCH (a trades, ^b+ trades, c trades) {TWO}",
+        "is one row, or none",
+        "GROUP BY",
+    ),
+    ("DS377", f"SELECT a.sym FROM ^MATCH (a trades) {TWO}", "two rows", "MATCH (a s, b s)"),
+    (
+        "DS377",
+        f"SELECT a.sym FROM MATCH (^NOT n trades, a trades, b trades) {TWO}",
+        "can't begin with NOT",
+        "between two steps",
+    ),
+    (
+        "DS377",
+        f"SELECT a.sym FROM MATCH (a trades, b trades, ^NOT n trades) {TWO}",
+        "can't end with NOT",
+        "NOT EXISTS",
+    ),
+    (
+        "DS378",
+        "SELECT a.n FROM MATCH (a quotes, b (SELECT sym AS n FROM trades)) [RANGE 9] PER ^n",
+        "INT and STRING are never equal",
+        "cast one of them",
+    ),
+    (
+        "DS204",
+        f"SELECT ^n.px FROM MATCH (a trades, NOT n trades, b trades) {TWO}",
+        "nothing in FROM is called `n`",
+        "a, b",
+    ),
+]
