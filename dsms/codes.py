@@ -141,7 +141,7 @@ CODES: dict[str, str] = {
     "DS370": "ASOF JOIN of what has no timestamps, or of rows that leave",
     "DS371": "an ON of ASOF JOIN that says more than keys and the order in time",
     "DS375": "MATCH of what has no timestamps, or over a window that it can't have",
-    "DS376": "a condition that names a step of MATCH that has no row",
+    "DS376": "a condition that names a step of MATCH that has no row, or many",
     "DS377": "a pattern that MATCH can't follow",
     "DS378": "PER columns of MATCH that are never equal",
     # rules: archives

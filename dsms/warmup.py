@@ -169,8 +169,9 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "adaptive joins, tuned", query.replace("adaptive)", "adaptive, tuning = hybrid)")
     query = f"SELECT a.i FROM a {WIDTH} , b {WIDTH} WHERE a.k = b.k"
     yield "joins that let go of rows", f"{query} WITH (max_state = 5000, over = shed)"
-    pattern = f"MATCH (x a , NOT n b , y a ) {WIDTH} PER k WHERE y.i > x.i AND y.i + x.i > 0"
-    yield "patterns", f"SELECT x.i, y.i FROM {pattern}"
+    said = f"y a ) {WIDTH} PER k WHERE y.i > x.i AND y.i + x.i > 0"
+    yield "patterns", f"SELECT x.i, y.i FROM MATCH (x a , NOT n b , {said}"
+    yield "patterns of many", f"SELECT x.i, SUM(m.i) FROM MATCH (x a , m+ b , {said}"
     yield "values in JSON", "SELECT JSON_VALUE(k, '$.a[0]'), JSON_EXISTS(k, '$.a') FROM a"
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"

@@ -126,7 +126,8 @@ def _line(node: Node) -> str:
                 [text(e, list(i.schema)) for e, i in zip(same, node.inputs, strict=True)]
                 for same in node.keys
             ]
-            return f"Match {'; '.join(steps)} per {keys_} span {node.span}"
+            over = [(k, agg(call, list(node.inputs[k].schema))) for k, call in node.aggs]
+            return f"Match {'; '.join(steps)} per {keys_} over {over} span {node.span}"
         case Join() | SemiJoin():
             kind = node.kind if isinstance(node, Join) else "anti" if node.anti else "semi"
             aware = " null-aware" if isinstance(node, SemiJoin) and node.null_aware else ""

@@ -39,6 +39,10 @@ PATTERNS = (
     "a {}, NOT n {}, b {}, c {}",
     "a {}, b {}, NOT n {}, c {}",
     "a {}, NOT n {}, NOT o {}, b {}",
+    "a {}, x+ {}, b {}",
+    "a {}, x+ {}, b {}, c {}",
+    "a {}, b {}, x+ {}, c {}",
+    "a {}, NOT n {}, x+ {}, y+ {}, b {}",
 )
 OWN = ("{}.v > 0", "{}.v = 1", "{}.f < 1", "{}.m = 'a'", "{}.v IS NOT NULL")
 BOTH = (
@@ -64,8 +68,20 @@ FORMS = (
     "SELECT a.k, LAST(b.v) AS w FROM {from_}{where} GROUP BY a.k",
     "SELECT a.k, z.v FROM {from_} JOIN u [RANGE 3 s] z ON b.v = z.k{where}",
     "SELECT a.k, z.v FROM {from_} ASOF LEFT JOIN u z ON b.v = z.k{where}",
-    "SELECT a.k, b.v FROM {from_}{where} UNION ALL SELECT k, v FROM u [RANGE 3 s]",
-    "SELECT q.k, COUNT(*) AS n FROM (SELECT a.k FROM {from_}{where}) q GROUP BY q.k",
+    "SELECT b.k, b.v FROM {from_}{where} UNION ALL SELECT k, v FROM u [RANGE 3 s]",
+    "SELECT q.k, COUNT(*) AS n FROM (SELECT b.k FROM {from_}{where}) q GROUP BY q.k",
+)
+OVER = (
+    "COUNT(x.v)",
+    "SUM(x.v)",
+    "AVG(x.f)",
+    "MIN(x.f)",
+    "MAX(x.m)",
+    "FIRST(x.v)",
+    "LAST(x.m)",
+    "COUNT(DISTINCT x.v)",
+    "SUM(x.v) FILTER (WHERE x.f < 1)",
+    "SUM(x.v * 2) + COUNT(x.k)",
 )
 FLOATS = [0.0, 0.5, 1.5, -0.0, float("nan"), None]
 
@@ -87,7 +103,7 @@ def rows(draw: st.DrawFn, most: int = 30) -> list[Event]:
 
 def steps(pattern: str) -> list[str]:
     """Names of the steps, in order."""
-    return [part.split()[-2] for part in pattern.split(", ")]
+    return [part.split()[-2].rstrip("+") for part in pattern.split(", ")]
 
 
 def where(draw: st.DrawFn, pattern: str) -> str:
@@ -96,7 +112,7 @@ def where(draw: st.DrawFn, pattern: str) -> str:
     for i, name in enumerate(names):
         if draw(st.integers(0, 3)) == 0:
             found.append(draw(st.sampled_from(OWN)).format(name))
-        earlier = [n for n in names[:i] if n not in "no"]
+        earlier = [n for n in names[:i] if n not in "noxy"]
         if earlier and draw(st.booleans()):
             found.append(draw(st.sampled_from(BOTH)).format(name, draw(st.sampled_from(earlier))))
     return f" WHERE {' AND '.join(found)}" if found else ""
@@ -117,6 +133,10 @@ def match_stories(draw: st.DrawFn, *, boundaries: bool = False, late: bool = Fal
     forms = FORMS[:2] if internal else FORMS[:6] if slide else FORMS
     form = draw(st.sampled_from(forms))
     text = form.format(from_=from_, where=where(draw, pattern))
+    if "+" in pattern and "SELECT a.k" in text:
+        over = draw(st.sampled_from(OVER))
+        over = "MAX(SUM(x.v))" if "GROUP BY a.k" in text else over
+        text = text.replace("SELECT a.k", f"SELECT {over} AS o, a.k", 1)
     kind = draw(st.sampled_from(["", "", "Istream", "Rstream", "Dstream"]))
     if kind and form in FORMS[:6]:
         head, _, rest = text.partition(" FROM ")

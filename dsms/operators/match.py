@@ -24,7 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from dsms.operators.match_attempts import NEW, Attempts
-from dsms.operators.match_conditions import NOTHING, Condition, condition_of
+from dsms.operators.match_conditions import NOTHING, Condition, Earlier, condition_of, rest_of
+from dsms.operators.match_many import Many, call_of
 from dsms.operators.match_rows import Step
 from dsms.operators.match_search import first_found
 from dsms.operators.pieces import InStretches, Look
@@ -52,11 +53,13 @@ class Automaton:
 
     steps       rows of each step of the stretch, and those that attempts have taken
     conditions  of each step with earlier ones
-    taken       numbers of the steps of kind one, in order;  span: µs"""
+    taken       numbers of the steps that take rows, in order;  span: µs
+    aggregated  the step of each aggregate"""
 
     steps: list[Step]
     conditions: list[Condition]
     taken: tuple[int, ...]
+    aggregated: tuple[int, ...]
     span: int
     schema: Schema
     width: int
@@ -127,7 +130,8 @@ class Automaton:
             return empty_batch(self.schema, self.width)
         # by last rows, then by first ones
         done = np.sort((found << SLOT_BITS) | done) & ((1 << SLOT_BITS) - 1)
-        parts = [self.steps[k].part(self.attempts.refs.view[done, k]) for k in self.taken]
+        refs = self.attempts.refs.view
+        parts = [self.steps[k].part(refs[done, k]) for k in self.taken if not self.steps[k].many]
         attempts = self.attempts
         life = None if self.steps[0].rows.life is None else attempts.life.view[done]
         out = Batch(
@@ -135,11 +139,25 @@ class Automaton:
             attempts.exp.view[done],
             None,
             tuple(i for ids, _ in parts for i in ids),
-            tuple(c for _, cols in parts for c in cols),
+            (*(c for _, cols in parts for c in cols), *self._aggregates(done)),
             life,
         )
         attempts.end(done)
         return out
+
+    def _aggregates(self, done: np.ndarray) -> list[pa.Array]:
+        """Those over steps that take many rows, as the matches have them."""
+        refs, found = self.attempts.refs.view, dict[int, list[pa.Array]]()
+        for k, after in zip(self.taken, self.taken[1:], strict=False):
+            many = self.steps[k].many
+            if many is not None and many.calls:
+
+                def earlier(match: np.ndarray) -> Earlier:
+                    return lambda step, c: self.steps[step].column(refs[done[match], step], c)
+
+                before = self.steps[after].times(refs[done, after])
+                found[k] = many.aggregates(self.steps[k].slots(refs[done, k]), before, earlier)
+        return [found[k].pop(0) for k in self.aggregated]
 
     def _keep(self, waiting: np.ndarray) -> None:
         """Rows of the stretch that attempts have taken which wait."""
@@ -159,7 +177,7 @@ class Automaton:
         self.swept = upto
         attempts.sweep(upto)
         for k in self.taken[:-1]:
-            where = self.steps[k].sweep(attempts.refs.view[:, k])
+            where = self.steps[k].sweep(attempts.refs.view[:, k], upto + 1 - self.span)
             if where is not None:
                 attempts.moved(k, where)
         if self.intern is not None and self.intern.wants_purge(attempts.n):
@@ -187,15 +205,25 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     for k, child in enumerate(node.inputs):
         keys = [make.expr(same[k]) for same in node.keys]
         wide = 1 if numbered else width(child)
-        steps.append(Step(keys, child.schema, wide, order(child) if wide > 1 else ()))
+        many = _many(node, k, wide, firsts) if node.kinds[k] == "many" else None
+        steps.append(Step(keys, child.schema, wide, order(child) if wide > 1 else (), many))
     conditions = [
         NOTHING if c is None else condition_of(c, k, firsts) for k, c in enumerate(node.conditions)
     ]
-    taken = tuple(k for k, kind in enumerate(node.kinds) if kind == "one")
+    taken = tuple(k for k, kind in enumerate(node.kinds) if kind != "none")
     intern = Intern(len(node.keys)) if node.keys else None
     attempts = Attempts(len(node.inputs))
-    wide = sum(steps[k].width for k in taken)
-    return Automaton(steps, conditions, taken, node.span, node.schema, wide, intern, attempts)
+    wide = sum(step.width for step, kind in zip(steps, node.kinds, strict=True) if kind == "one")
+    over = tuple(k for k, _ in node.aggs)
+    return Automaton(steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts)
+
+
+def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int]) -> Many:
+    """The rows of a step that takes many."""
+    calls = tuple(call_of(call) for step, call in node.aggs if step == k)
+    condition = node.conditions[k]
+    whole = None if condition is None else rest_of(condition, firsts)
+    return Many(k, node.inputs[k].schema, wide, calls, whole)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ over columns of the pairs that are left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,8 +63,8 @@ class Rest:
     reads: tuple[tuple[int, int], ...]
     run: Any  # (columns, n, errors) -> mask
 
-    def met(self, step: int, row: Sequence[pa.Array], earlier: Earlier, n: int) -> np.ndarray:
-        """For n pairs: `row` has the columns of the row, of step `step`.  A pair for which it fails
+    def met(self, step: int, row: Mapping[int, pa.Array], earlier: Earlier, n: int) -> np.ndarray:
+        """For n pairs: `row` has columns of the row, of step `step`.  A pair for which it fails
         does not meet it."""
         cols = [row[c] if s == step else earlier(s, c) for s, c in self.reads]
         return numpy_true(self.run(cols, n, ErrorCounter()))
@@ -92,7 +92,7 @@ def condition_of(expr: Expr | None, step: int, firsts: Sequence[int]) -> Conditi
         else:
             terms.append(term)
     whole = conjunction(rest)
-    return Condition(tuple(terms), None if whole is None else _rest(whole, firsts))
+    return Condition(tuple(terms), None if whole is None else rest_of(whole, firsts))
 
 
 def in_order(col: pa.Array) -> np.ndarray:
@@ -108,7 +108,8 @@ def _step(column: int, firsts: Sequence[int]) -> int:
     return int(np.searchsorted(firsts, column, "right")) - 1
 
 
-def _rest(expr: Expr, firsts: Sequence[int]) -> Rest:
+def rest_of(expr: Expr, firsts: Sequence[int]) -> Rest:
+    """A condition that is evaluated over pairs as a whole."""
     used = sorted(columns(expr))
     at = [(k := _step(c, firsts), c - firsts[k]) for c in used]
     run = compile_predicate(remap(expr, {c: i for i, c in enumerate(used)}))

@@ -133,3 +133,29 @@ def candidates(
                 found += 1
         place[a] = x if x < high else DONE
     return n
+
+
+@njit(cache=True, nogil=True)
+def chained(tail, link, code, first):
+    """Link rows, whose slots are `first`, `first` + 1, ..., behind the last of their keys."""
+    for i in range(len(code)):
+        last = tail[code[i]]
+        if last != END:
+            link[last] = first + i
+        tail[code[i]] = first + i
+
+
+@njit(cache=True, nogil=True)
+def followed(first, before, link, ts, out):
+    """The rows from first[m] on along `link` that are older than before[m]: (m, slot) into `out`,
+    as far as there is room; answers how many."""
+    n = 0
+    for m in range(len(first)):
+        slot = first[m]
+        while slot != END and ts[slot] < before[m]:
+            if n < out.shape[1]:
+                out[0, n] = m
+                out[1, n] = slot
+            n += 1
+            slot = link[slot]
+    return n

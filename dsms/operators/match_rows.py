@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dsms.operators.match_attempts import NEW
 from dsms.operators.match_kernels import END, by_key, forget
+from dsms.operators.match_many import Many
 from dsms.operators.pieces import Look
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch, empty_batch
@@ -26,12 +27,14 @@ Part = tuple[tuple[np.ndarray, ...], tuple[pa.Array, ...]]
 class Step:
     """rows, code  of the stretch: those that have a key, by (timestamp, arrival)
     begin, end, order  these by key (see `match_kernels`);  ts: in that order
-    store  rows that attempts have taken which wait;  by: id columns by which rows are sorted"""
+    store  rows that attempts have taken which wait;  by: id columns by which rows are sorted
+    many   of a step that takes many rows: these, in place of `store`"""
 
     keys: Keys
     schema: Schema
     width: int
     by: tuple[int, ...]
+    many: Many | None = None
     store: RowStore = field(init=False)
     rows: Batch = field(init=False)
     code: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -41,7 +44,7 @@ class Step:
     end: Vec = field(default_factory=Vec)
 
     def __post_init__(self) -> None:
-        self.store = RowStore(self.schema, self.width)
+        self.store = RowStore(self.schema, self.width) if self.many is None else self.many.store
         self.rows = empty_batch(self.schema, self.width)
 
     def come(self, rows: Batch, intern: Intern | None, look: Look) -> None:
@@ -71,6 +74,8 @@ class Step:
         self.order = np.empty(len(self.code), np.int64)
         by_key(self.code, self.begin.view, self.end.view, self.order)
         self.ts = self.rows.ts[self.order]
+        if self.many is not None:
+            self.many.come(self.rows, self.code, capacity)
 
     def over(self) -> None:
         """The stretch is."""
@@ -80,12 +85,26 @@ class Step:
 
     def keep(self, places: np.ndarray) -> np.ndarray:
         """Keep the rows at these places of the stretch (the same ones again and again): slots."""
+        if self.many is not None:
+            return self.many.first + places
         mark = np.zeros(len(self.rows), np.bool_)
         mark[places] = True
         some = np.flatnonzero(mark)
         slots = np.empty(len(self.rows), np.int64)
         slots[some] = self.store.append(self.rows.take(some))
         return slots[places]
+
+    def times(self, refs: np.ndarray) -> np.ndarray:
+        """Timestamps of rows of attempts."""
+        fresh, out = refs <= NEW, np.empty(len(refs), np.int64)
+        out[fresh] = self.rows.ts[NEW - refs[fresh]]
+        out[~fresh] = self.store.ts.view[refs[~fresh]]
+        return out
+
+    def slots(self, refs: np.ndarray) -> np.ndarray:
+        """Slots of rows of attempts, of a step that takes many."""
+        assert self.many is not None
+        return np.where(refs <= NEW, self.many.first + NEW - refs, refs)
 
     def column(self, refs: np.ndarray, column: int) -> pa.Array:
         """The values of a column of rows of attempts."""
@@ -110,8 +129,11 @@ class Step:
         cols = _both(refs, self.store.columns, lambda p: tuple(taken(c, p) for c in self.rows.cols))
         return tuple(ids), cols
 
-    def sweep(self, refs: np.ndarray) -> np.ndarray | None:
-        """Forget the rows that none of these attempts has: new slots of the others, or None."""
+    def sweep(self, refs: np.ndarray, old: int) -> np.ndarray | None:
+        """Forget the rows that none of these attempts has, of many those with timestamps up to
+        `old`: new slots of the others, or None."""
+        if self.many is not None:
+            return self.many.sweep(old)
         used = np.zeros(len(self.store), np.bool_)
         used[refs[refs >= 0]] = True
         self.store.bury(np.flatnonzero(self.store.alive.view & ~used))

@@ -98,6 +98,5 @@ def _met(
     def earlier(step: int, column: int) -> pa.Array:
         return steps[step].column(attempts.refs.view[who, step], column)
 
-    read = {c for s, c in rest.reads if s == k}
-    cols = [taken(c, row) if i in read else c for i, c in enumerate(steps[k].rows.cols)]
+    cols = {c: taken(steps[k].rows.cols[c], row) for s, c in rest.reads if s == k}
     return np.flatnonzero(rest.met(k, cols, earlier, len(row)))

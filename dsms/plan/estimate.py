@@ -248,6 +248,7 @@ def _match(node: lp.Match, inputs: Sequence[Estimate]) -> Estimate:
         values = math.prod(column_of(same[k], rows.columns).distinct for same in node.keys)
         none = math.exp(-rows.size / values * selectivity(condition, read))
         share *= 1.0 if k == 0 else none if node.kinds[k] == "none" else 1 - none
+    columns += tuple(ColumnStatistics() for _ in node.aggs)
     return replace(_thinned(inputs[0], min(0.95, max(0.05, share))), columns=columns)
 
 

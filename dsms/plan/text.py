@@ -280,7 +280,10 @@ def _asof(node: lp.AsofJoin) -> str:
 
 def _match(node: lp.Match) -> str:
     """`Match a, NOT u, b within 5 s PER k; b: b.v > a.v`"""
-    names = [f"{'NOT ' * (k == 'none')}{n}" for k, n in zip(node.kinds, node.names, strict=True)]
+    names = [
+        f"{'NOT ' * (k == 'none')}{n}{'+' * (k == 'many')}"
+        for k, n in zip(node.kinds, node.names, strict=True)
+    ]
     schema = tuple(f for child in node.inputs for f in child.schema)
     per = ", ".join(expression(same[0], node.inputs[0].schema) for same in node.keys)
     conditions = [
@@ -289,7 +292,8 @@ def _match(node: lp.Match) -> str:
         if c is not None
     ]
     within = f"Match {', '.join(names)} within {duration(node.span)}"
-    return within + (f" PER {per}" if per else "") + "".join(conditions)
+    aggs = [f"; {aggregate(call, node.inputs[k].schema)}" for k, call in node.aggs]
+    return within + (f" PER {per}" if per else "") + "".join([*conditions, *aggs])
 
 
 def _all_equal(node: lp.MultiJoin) -> str:

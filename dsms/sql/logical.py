@@ -162,18 +162,22 @@ class Match:
     (timestamp, arrival), that has equal keys and meets its condition.
 
     inputs      one for each step: the window in time over its rows
-    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours'
+    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours';
+                `many`: one is taken so, and with it all later ones that meet its condition and are
+                older than the row of the next step
     names       of the steps
     keys        for each column of PER the expression over each input, all of one type
     conditions  over the columns of all inputs one after the other; each reads those of its own step
                 and of earlier ones of kind `one`
-    schema      columns of the steps of kind `one`"""
+    aggs        over the rows of steps of kind `many`: (step, call over the columns of its input)
+    schema      columns of the steps of kind `one`, then the aggregates"""
 
     inputs: tuple[Node, ...]
-    kinds: tuple[Literal["one", "none"], ...]
+    kinds: tuple[Literal["one", "many", "none"], ...]
     names: tuple[str, ...]
     keys: tuple[tuple[Expr, ...], ...]
     conditions: tuple[Expr | None, ...]
+    aggs: tuple[tuple[int, AggCall], ...]
     span: int
     schema: Schema
 

@@ -9,7 +9,7 @@ from dsms.sql import ast
 from dsms.sql.expr import Expr, columns, conjuncts
 from dsms.sql.logical import Match, Node, Window, children, with_children
 from dsms.sql.render_block import Block, Stage
-from dsms.sql.unbind import unbind, window_syntax
+from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import WindowSpec
 
 Source = tuple[ast.TableRef | ast.SubqueryRef, list[ast.Expr]]
@@ -27,7 +27,9 @@ def match_block(node: Match, sources: Sequence[Source]) -> Block:
     where = [unbind(part, every) for c in node.conditions for part in conjuncts(c)]
     found = ast.Match(steps, window_syntax(_window(node.inputs[0]), []), per)
     stage = Stage.WHERE if where else Stage.FROM
-    return Block(found, [i for items in shown for i in items], list(map(len, shown)), stage, where)
+    aggs = [unbind_aggregate(call, sources[k][1]) for k, call in node.aggs]
+    widths = [*map(len, shown), *(1 for _ in aggs)]
+    return Block(found, [*(i for items in shown for i in items), *aggs], widths, stage, where)
 
 
 def _window(node: Node) -> WindowSpec:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsms.sql import logical as lp
+from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Fact
 from tests.oracle.keys import matched
 from tests.oracle.scalar import evaluate
@@ -18,7 +19,7 @@ from tests.oracle.values import canons
 def matches(node: lp.Match, inputs: Sequence[Sequence[Fact]]) -> list[Fact]:
     """The matches; `inputs`: the rows that each window holds."""
     return [
-        _made([row for row in rows if row is not None])
+        _made(node, inputs, rows)
         for first in inputs[0]
         if (rows := _attempt(node, inputs, first)) is not None
     ]
@@ -27,7 +28,8 @@ def matches(node: lp.Match, inputs: Sequence[Sequence[Fact]]) -> list[Fact]:
 def _attempt(
     node: lp.Match, inputs: Sequence[Sequence[Fact]], first: Fact
 ) -> list[Fact | None] | None:
-    """The row of each step, None for a step of no row; None: the attempt comes to nothing."""
+    """The row of each step, of a step of many the first, None for a step of no row; None: the
+    attempt comes to nothing."""
     rows: list[Fact | None] = [first]
     last, forbidden = first, list[int]()
     for k in range(1, len(inputs)):
@@ -45,6 +47,17 @@ def _attempt(
         rows.append(found)
         last, forbidden = found, []
     return rows
+
+
+def _many(
+    node: lp.Match, inputs: Sequence[Sequence[Fact]], rows: Sequence[Fact | None], k: int
+) -> list[Fact]:
+    """The rows of a step of many, oldest first: from its first one until the next step's row."""
+    first = rows[k]
+    after = next(r for r in rows[k + 1 :] if r is not None)
+    assert first is not None
+    between = [r for r in inputs[k] if first.ts <= r.ts < after.ts]
+    return sorted((r for r in between if _fits(node, inputs, rows[:k], k, r)), key=Fact.age)
 
 
 def _next(
@@ -86,8 +99,12 @@ def _values(row: Fact | None, width: int) -> tuple:
     return (None,) * width if row is None else row.values
 
 
-def _made(rows: Sequence[Fact]) -> Fact:
+def _made(node: lp.Match, inputs: Sequence[Sequence[Fact]], taken: Sequence[Fact | None]) -> Fact:
+    both = zip(taken, node.kinds, strict=True)
+    rows = [row for row, kind in both if row is not None and kind == "one"]
+    over = [(_many(node, inputs, taken, k), call) for k, call in node.aggs]
     values = tuple(v for r in rows for v in r.values)
+    values += tuple(aggregate(call, [r.values for r in many]) for many, call in over)
     ident = ("match", *(r.ident for r in rows))
     held = frozenset().union(*(r.held for r in rows))
     return Fact(values, ident, matched(r.key for r in rows), rows[-1].ts, held=held)

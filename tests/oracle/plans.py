@@ -86,7 +86,7 @@ def match(
     keys = (tuple(col(node, on) for node in inputs),)
     schema = tuple(f for n, k in zip(inputs, kinds, strict=True) if k == "one" for f in n.schema)
     given = conditions or (None,) * len(inputs)
-    return lp.Match(inputs, kinds, names, keys, given, span, schema)
+    return lp.Match(inputs, kinds, names, keys, given, (), span, schema)
 
 
 def semi(

@@ -30,20 +30,38 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "DS376",
         f"SELECT a.sym FROM MATCH (a trades, NOT n trades, b trades) {TWO} WHERE b.px ^> n.px",
         "can't name NOT n",
-        "steps that have a row",
+        "steps that have one row",
     ),
     (
         "DS376",
         "SELECT a.sym FROM MATCH (a trades, NOT n trades, b trades) [RANGE 9], quotes [RANGE 9] q "
         "WHERE q.sym ^= n.sym",
-        "has no row in a match",
+        "has not one row",
         "steps of its MATCH",
     ),
     (
         "DS377",
-        f"SELECT a.sym FROM MATCH (a trades, ^b+ trades, c trades) {TWO}",
-        "is one row, or none",
-        "GROUP BY",
+        f"SELECT a.sym FROM MATCH (a trades, c trades, ^b+ trades) {TWO}",
+        "have an end on both sides",
+        "begin and end",
+    ),
+    (
+        "DS377",
+        f"SELECT a.sym FROM MATCH (a trades, b+ trades, ^NOT n trades, c trades) {TWO}",
+        "behind a step with +",
+        "one row between",
+    ),
+    (
+        "DS377",
+        f"SELECT ^MEDIAN(b.px) FROM MATCH (a trades, b+ trades, c trades) {TWO}",
+        "MEDIAN does not go over",
+        "COUNT, FIRST",
+    ),
+    (
+        "DS376",
+        f"SELECT a.sym FROM MATCH (a trades, b+ trades, c trades) {TWO} WHERE c.px ^> b.px",
+        "there may be many rows",
+        "one row",
     ),
     ("DS377", f"SELECT a.sym FROM ^MATCH (a trades) {TWO}", "two rows", "MATCH (a s, b s)"),
     (

@@ -136,7 +136,7 @@ class Grouping:
         return error("DS303", f"column `{name}` is neither grouped nor aggregated", node, hint)
 
     def _aggregate(self, env: Env, node: ast.FuncCall) -> Col:
-        found = _agg_call(replace(env, values=self.values), node)
+        found = agg_call(replace(env, values=self.values), node)
         place = self.known.setdefault(replace(found, name=""), len(self.aggs))
         if place == len(self.aggs):
             self.aggs.append(found)
@@ -161,7 +161,8 @@ class Grouping:
         return out
 
 
-def _agg_call(env: Env, node: ast.FuncCall) -> AggCall:
+def agg_call(env: Env, node: ast.FuncCall) -> AggCall:
+    """The typed call of an aggregate over the rows of `env`."""
     name = node.name.text
     inside = replace(env.plain(), place=f"an aggregate ({name.upper()})")
     if node.star and (name.casefold() != "count" or node.distinct):

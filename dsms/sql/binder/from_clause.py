@@ -315,7 +315,7 @@ class _FromBinder:
                 self.hidden.append(scope)
         self.windowed += 1
         keys = tuple(match.key(ref, scopes) for ref in item.per)
-        return Group([Pattern(steps, keys, item)]), shown
+        return Group([Pattern(steps, keys, item, scopes)]), shown
 
     def _asof(self, join: ast.Join) -> tuple[Group, Scope]:
         assert join.on is not None

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder.calls import cast
+from dsms.sql.binder.scope import Scope
 from dsms.sql.codes import error
-from dsms.sql.expr import Call, Col, Expr, columns, conjunction, rewrite
+from dsms.sql.expr import AggCall, Call, Col, Expr, columns, conjunction, rewrite
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Node, TableScan
 from dsms.sql.types import BOOL, Schema
@@ -81,19 +82,24 @@ class Asof:
 
 @dataclass(slots=True)
 class Pattern:
-    """A MATCH: its steps in order, each with its leaf.  `keys`: for each column of PER the
-    expression of each step, over virtual positions; `conditions`: what WHERE says of its rows."""
+    """A MATCH: its steps in order, each with its leaf, and what its names mean (`scopes`).
+
+    keys        for each column of PER the expression of each step, over virtual positions
+    conditions  what WHERE says of its rows
+    aggs        over rows of steps that take many: (step, call, its virtual position)"""
 
     steps: list[tuple[ast.MatchStep, Leaf]]
     keys: tuple[tuple[Expr, ...], ...]
     at: ast.Match
+    scopes: list[Scope]
     conditions: list[Expr] = field(default_factory=list)
+    aggs: list[tuple[int, AggCall, int]] = field(default_factory=list)
 
     @property
     def virtual(self) -> tuple[int, ...]:
-        """Columns of the rows that a match is made of."""
+        """Columns of the rows that a match is made of, and of aggregates over its other rows."""
         parts = (leaf for step, leaf in self.steps if step.kind is ast.StepKind.ONE)
-        return tuple(v for leaf in parts for v in leaf.virtual)
+        return (*(v for leaf in parts for v in leaf.virtual), *(at for _, _, at in self.aggs))
 
     @property
     def every(self) -> tuple[int, ...]:

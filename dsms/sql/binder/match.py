@@ -8,6 +8,7 @@ the last step that it names, and may look back at earlier ones.  All others look
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
@@ -17,9 +18,10 @@ from dsms.sql.binder.groups import Group, Leaf, Pattern
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.catalog import Catalog, TableDef
 from dsms.sql.codes import error
-from dsms.sql.expr import Col, Expr, columns, conjunction, rewrite
+from dsms.sql.expr import AggCall, Col, Expr, columns, conjunction, rewrite
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Match, Node, Select, Window, nodes_of
+from dsms.sql.types import Field
 from dsms.sql.window import Time, WindowSpec
 
 ONE, MANY, NONE = ast.StepKind.ONE, ast.StepKind.MANY, ast.StepKind.NONE
@@ -30,10 +32,6 @@ _WINDOW = "write MATCH (...) [RANGE 10 s]: all rows of a match lie within that t
 
 def check_steps(item: ast.Match) -> None:
     """Raise DS377 for a pattern that nothing can follow."""
-    many = next((s for s in item.steps if s.kind is MANY), None)
-    if many is not None:
-        hint = "match the first row and the last one, and join what lies between: GROUP BY"
-        raise error("DS377", "a step of a pattern is one row, or none (NOT)", many, hint)
     if len([s for s in item.steps if s.kind is ONE]) < 2:
         hint = (
             "for single rows write FROM stream WHERE ...; a pattern is MATCH (a s, b s) [RANGE t]"
@@ -48,6 +46,13 @@ def check_steps(item: ast.Match) -> None:
             "FROM s [RANGE 20 min UNTIL 10 min AGO] a WHERE NOT EXISTS (SELECT ...)"
         )
         raise error("DS377", "a pattern can't end with NOT", item.steps[-1], hint)
+    for step, after in zip(item.steps, (*item.steps[1:], None), strict=True):
+        if step.kind is MANY and (step is item.steps[0] or after is None):
+            hint = "begin and end with single rows: MATCH (a s, b+ s, c s) [RANGE t]"
+            raise error("DS377", "the rows of a step with + have an end on both sides", step, hint)
+        if step.kind is MANY and after is not None and after.kind is NONE:
+            hint = "put a step of one row between the two"
+            raise error("DS377", "NOT can't stand behind a step with +", after, hint)
 
 
 def window_of(item: ast.Match, outer: ast.Window | None) -> ast.Window:
@@ -125,7 +130,7 @@ def share_out(group: Group, conditions: Sequence[tuple[Expr, ast.Expr]]) -> list
     """Give each pattern the conjuncts, each with its place in the text, that name its steps alone;
     the others are returned.  Raises DS376 for one that names what it can't."""
     rest = []
-    found = list(_patterns(group))
+    found = list(patterns(group))
     for condition, at in conditions:
         used = columns(condition)
         home = next((p for p in found if used and used <= set(p.every)), None)
@@ -141,16 +146,17 @@ def share_out(group: Group, conditions: Sequence[tuple[Expr, ast.Expr]]) -> list
 def check_outside(group: Group, used: set[int], at: ast.Node) -> None:
     """Raise DS376 for a condition over these columns, which looks at matches, if one of them is of
     a step that has no row there."""
-    for pattern in _patterns(group):
+    for pattern in patterns(group):
         for k in _named(pattern, used):
             step, _ = pattern.steps[k]
             if step.kind is not ONE:
-                message = f"{_called(step)} has no row in a match, and this looks at whole matches"
-                hint = "a condition of NOT names steps of its MATCH alone"
+                message = f"{_called(step)} has not one row, and this looks at whole matches"
+                hint = "a condition of such a step names steps of its MATCH alone"
                 raise error("DS376", message, at, hint)
 
 
-def _patterns(group: Group) -> Iterator[Pattern]:
+def patterns(group: Group) -> Iterator[Pattern]:
+    """Those that stand in FROM."""
     for item in group.items:
         match item:
             case Pattern():
@@ -158,8 +164,8 @@ def _patterns(group: Group) -> Iterator[Pattern]:
             case Leaf():
                 pass
             case _:
-                yield from _patterns(item.left)
-                yield from _patterns(item.right)
+                yield from patterns(item.left)
+                yield from patterns(item.right)
 
 
 def _named(pattern: Pattern, used: set[int]) -> list[int]:
@@ -173,12 +179,13 @@ def _check_names(pattern: Pattern, used: set[int], at: ast.Node) -> None:
         step, _ = pattern.steps[k]
         if step.kind is not ONE:
             later = _called(pattern.steps[last][0])
-            message = f"a condition of {later} can't name {_called(step)}, of which there is no row"
-            raise error("DS376", message, at, "compare it with steps that have a row")
+            rows = "there is no row" if step.kind is NONE else "there may be many rows"
+            message = f"a condition of {later} can't name {_called(step)}, of which {rows}"
+            raise error("DS376", message, at, "compare it with steps that have one row")
 
 
 def _called(step: ast.MatchStep) -> str:
-    return f"{'NOT ' if step.kind is NONE else ''}{_name(step)}"
+    return f"{'NOT ' * (step.kind is NONE)}{_name(step)}{'+' * (step.kind is MANY)}"
 
 
 def _name(step: ast.MatchStep) -> str:
@@ -206,8 +213,16 @@ def match_node(pattern: Pattern) -> Match:
     assert isinstance(window, Window) and isinstance(window.spec, Time)
     kinds = tuple(step.kind.value for step, _ in pattern.steps)
     names = tuple(_name(step) for step, _ in pattern.steps)
-    schema = tuple(f for n, k in zip(inputs, kinds, strict=True) if k == "one" for f in n.schema)
-    return Match(tuple(inputs), kinds, names, keys, tuple(conditions), window.spec.length, schema)  # type: ignore[arg-type]
+    fields = [f for n, k in zip(inputs, kinds, strict=True) if k == "one" for f in n.schema]
+    aggs = tuple((k, _own_call(call, pattern.steps[k][1])) for k, call, _ in pattern.aggs)
+    fields += [Field(call.name, call.type) for _, call in aggs]
+    over = (tuple(inputs), kinds, names, keys, tuple(conditions), aggs)
+    return Match(*over, window.spec.length, tuple(fields))  # type: ignore[arg-type]
+
+
+def _own_call(call: AggCall, leaf: Leaf) -> AggCall:
+    where = None if call.filter is None else _own(call.filter, leaf)
+    return replace(call, args=tuple(_own(a, leaf) for a in call.args), filter=where)
 
 
 def _selected(leaf: Leaf, conditions: list[Expr]) -> Node:

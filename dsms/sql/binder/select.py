@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import match, stamps, wstream
+from dsms.sql.binder import match, match_aggregates, stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     aggregate_calls,
@@ -157,7 +157,8 @@ class _Block:
         internal: bool,
         open_nulls: bool,
     ) -> None:
-        self.ctx, self.select, self.beyond, self.open_nulls = ctx, select, beyond, open_nulls
+        self.ctx, self.beyond, self.open_nulls = ctx, beyond, open_nulls
+        self.select = match_aggregates.lifted(select)
         self.block = Block(internal)
 
     def bind(self, ordering: Ordering | None) -> Bound:
@@ -210,6 +211,7 @@ class _Block:
     def _rows(self, queries: Sequence[ast.ScalarQuery]) -> tuple[Node, Scope, Read]:
         """FROM and WHERE, and what reads the value of each of these queries."""
         from_ = bind_from(self.ctx, self.block, self.select, self.beyond)
+        match_aggregates.bind_aggregates(self.ctx, from_)
         plain, tests = parts(self.select.where)
         queries = [*scalar_queries(plain), *queries]
         values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))

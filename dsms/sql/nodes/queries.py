@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from dsms.sql.nodes.base import Duration, Ident, Node
-from dsms.sql.nodes.expressions import ColumnRef, Expr
+from dsms.sql.nodes.expressions import ColumnRef, Expr, FuncCall
 from dsms.sql.nodes.windows import Slide, Window
 
 
@@ -116,10 +116,12 @@ class StepKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class MatchStep(Node):
     """A step of a pattern: ``b s`` is one row of s, ``b+ s`` one or more, ``NOT b s`` none.  The
-    name of the step is the alias of `source`."""
+    name of the step is the alias of `source`.  `calls`: aggregates over its rows, which the binder
+    finds in the block."""
 
     kind: StepKind
     source: TableRef | SubqueryRef
+    calls: tuple[FuncCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
