@@ -157,6 +157,8 @@ windows: st.SearchStrategy[Any] = st.one_of(
     st.builds(ast.NowWindow, **_flags),
     st.builds(ast.UnboundedWindow, _optional(_lengths), **_flags),
     st.builds(ast.LandmarkWindow, instants, _optional(_lengths), **_flags),
+    st.builds(ast.SessionWindow, _lengths | expressions, _some(columns, 0), **_flags),
+    st.builds(ast.WhenWindow, expressions, expressions, _some(columns, 0), **_flags),
 )
 _closing_windows = st.builds(
     ast.RangeWindow, _lengths, _optional(_lengths), internal=_bool, slide=_optional(_time_slides)

@@ -167,6 +167,11 @@ def test_patterns_match_what_numpy_finds(tmp_path: Path) -> None:
     assert "## Patterns" in (tmp_path / "report.md").read_text()
 
 
+def test_sessions_are_those_that_numpy_finds(tmp_path: Path) -> None:
+    assert command.main(["sessions", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Sessions" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

@@ -87,7 +87,7 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s [ROWS 10 SLIDE 1.5]", "DS108", 26, "counts rows"),
         ("SELECT a FROM s [ROWS 1.5]", "DS101", 24, "counts rows, which are whole"),
         ("SELECT a FROM s [PARTITION BY a ROWS 2.5]", "DS101", 39, "counts rows, which are whole"),
-        ("SELECT a FROM s [ROWS 5 UNTIL 1.5 AGO]", "DS101", 32, "counts rows, which are whole"),
+        ("SELECT a FROM s [ROWS 5 UNTIL 1.5 AGO]", "DS101", 31, "counts rows, which are whole"),
         ("SELECT Wstream(*) FROM s", "DS108", 8, "its window is missing"),
         ("SELECT Rstream(*)[ROWS 5] FROM s", "DS108", 19, "only Wstream takes a window"),
         ("SELECT a FROM s [RANGE 1 s SLIDE 1 s SLIDE 2 s]", "DS109", 38, "SLIDE is said twice"),

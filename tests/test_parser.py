@@ -169,6 +169,14 @@ def test_expression(text: str, node: ast.Expr | None) -> None:
         ("SINCE '1970-01-01 00:00:10'", ast.LandmarkWindow(ast.Instant(10 * SECOND))),
         ("SINCE TIMESTAMP '1970-01-01'", ast.LandmarkWindow(ast.Instant(0))),
         ("SINCE 10 s", ast.LandmarkWindow(ast.Instant(10 * SECOND))),
+        ("SESSION 10 s", ast.SessionWindow(seconds(10))),
+        ("SESSION 10 BY a INTERNAL", ast.SessionWindow(seconds(10), (col("a"),), internal=True)),
+        ("SESSION (a) BY b, c", ast.SessionWindow(col("a"), (col("b"), col("c")))),
+        ("WHEN a UNTIL b", ast.WhenWindow(col("a"), col("b"))),
+        (
+            "WHEN a UNTIL b BY c SLIDE 5 s",
+            ast.WhenWindow(col("a"), col("b"), (col("c"),), slide=ast.Slide(seconds(5))),
+        ),
         ("RANGE 2 h ARCHIVE", ast.RangeWindow(seconds(7200, Unit.HOUR), archive=True)),
         (
             "RANGE 6 SLIDE 6 INTERNAL",

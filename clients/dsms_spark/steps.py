@@ -35,7 +35,17 @@ from dsms.plan import windows
 from dsms.plan.ranking import arrivals_of, keys_of
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, too_few
 from dsms_spark.leaves import archived_rows
@@ -183,6 +193,8 @@ class Runner:
                 held.frames[target] = self._partitioned(step, spec)
             case Time() | Now() | Unbounded() | Landmark() as spec:
                 held.frames[target] = self._by_instant(step, spec)
+            case Session() | When():
+                raise AssertionError(step.spec)  # of no archive
             case Latest():
                 raise AssertionError(step.spec)  # a stream with KEY has no archive
             case _:

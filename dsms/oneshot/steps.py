@@ -26,9 +26,10 @@ from dsms.oneshot.relation import Bound, Op, Where
 from dsms.operators.basic import sorted_by
 from dsms.operators.expressions import ErrorCounter, compile_many, compile_predicate
 from dsms.operators.pieces import Look
+from dsms.plan.windows import alone
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS, Schema
-from dsms.sql.window import WindowSpec, counts
+from dsms.sql.window import WindowSpec
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
 
@@ -187,11 +188,14 @@ class WindowStep:
 
     def run(self, env: Env) -> list[AgedRows]:
         parts = env.rels[self.source]
-        if not counts(self.spec) and all(self._sorted(p) for p in parts):
-            found = [windows.content(self.spec, p, env.at) for p in parts]
+        if alone(self.spec) and all(self._sorted(p) for p in parts):
+            found = [self._content(p, env) for p in parts]
             return [p for p in found if p.n]
         rows = by_age(env.in_one_part(self.source, self.schema, self.width), self.order)
-        return [windows.content(self.spec, rows, env.at)]
+        return [self._content(rows, env)]
+
+    def _content(self, rows: AgedRows, env: Env) -> AgedRows:
+        return windows.content(self.spec, rows, env.at, env.errors)
 
     def _sorted(self, part: AgedRows) -> bool:
         assert part.birth is not None

@@ -8,19 +8,33 @@ from typing import assert_never
 import numpy as np
 import pyarrow.compute as pc
 
+from dsms.oneshot.episodes import episodes
 from dsms.oneshot.parts import AgedRows
+from dsms.operators.expressions import ErrorCounter
 from dsms.plan.windows import ends, since, until
 from dsms.sql.keyed import DELETE
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
 from dsms.state.columns import numpy_values
 from dsms.state.intern import Intern
 
 
-def content(spec: WindowSpec, rows: AgedRows, at: int) -> AgedRows:
+def content(spec: WindowSpec, rows: AgedRows, at: int, errors: ErrorCounter) -> AgedRows:
     """The window's rows at `at`; `birth` becomes the instant at which each entered it.
 
-    `rows` are all that came up to `at`, or the newest of them, as many as matter."""
+    `rows` are all that came up to `at`, or the newest of them, as many as matter.  `errors`: what
+    fails in it."""
     assert rows.birth is not None
     rows = _between(rows, None, at)
     match spec:
@@ -37,6 +51,8 @@ def content(spec: WindowSpec, rows: AgedRows, at: int) -> AgedRows:
             )
         case Partitioned():
             return _partitioned(spec, rows)
+        case Session() | When():
+            return episodes(spec, rows, at, errors)
         case Latest():
             last = _partitioned(Partitioned(1, by=spec.by), rows)
             deletes = pc.equal(last.cols[spec.operation], DELETE)

@@ -21,7 +21,18 @@ from dsms.plan.physical import Phys, State
 from dsms.plan.variants import SHEDDING, block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Slide, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Slide,
+    Time,
+    Unbounded,
+    When,
+)
 
 if TYPE_CHECKING:
     from dsms.operators.timeline import Timeline
@@ -118,7 +129,7 @@ class Builder:
         return ValuesSource(tuple(columns), len(node.rows))
 
     def _window(self, phys: Phys, node: lp.Window) -> Operator:
-        from dsms.operators import window, window_latest, window_rows
+        from dsms.operators import window, window_episodes, window_latest, window_rows
 
         spec, life = node.spec, None
         if self.mixed:
@@ -144,6 +155,8 @@ class Builder:
                 return window_latest.LatestWindowOp(
                     spec, node.schema, width(node), phys.state(0), phys.children[0].strict
                 )
+            case Session() | When():
+                return window_episodes.episodes_op(self, node, spec)
             case Landmark():
                 since = window.LandmarkWindowOp(spec.since)
                 return Piped(since, window.DelayOp(spec.until)) if spec.until else since
@@ -332,6 +345,12 @@ class Builder:
         args = [[self.expr(a) for a in agg.args] for agg in node.aggs]
         filters = [None if agg.filter is None else self.predicate(agg.filter) for agg in node.aggs]
         match phys.variant:
+            case "closing":
+                from dsms.operators.group_closing import ClosingGroupOp
+
+                keys = [self.expr(k) for k in node.keys]
+                wide, by = width(child.node), order(child.node)
+                return ClosingGroupOp(node, wide, by, keys, args, filters)
             case "deque":
                 return group_extreme.extreme_op(
                     node, width(child.node), order(child.node), args[0][0], filters[0]

@@ -16,7 +16,18 @@ import numpy as np
 from dsms.plan.windows import by_clock
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
 from dsms.state.batch import Batch
 
 
@@ -55,6 +66,8 @@ def _over_numbers(spec: WindowSpec) -> WindowSpec:
                 spec.count, spec.until, internal=spec.internal, slide=slide, archive=spec.archive
             )
         case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
+            return spec
+        case Session() | When():
             return spec
         case _:
             assert_never(spec)

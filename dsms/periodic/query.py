@@ -30,6 +30,7 @@ from dsms.periodic.silence import (
     matters_for,
     quiet,
     steady,
+    wakes,
 )
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.faults import CANCELLED, explained
@@ -79,11 +80,12 @@ class PeriodicQuery(EvaluatedQuery):
     reach: int = field(init=False)  # µs after which a row matters no more
     quiet: int = field(init=False)  # µs that are reported when nothing is left
     steady: bool = field(init=False)  # nothing changes then
+    wakes: bool = field(init=False, default=False)  # unless sessions of long gaps end
 
     def __post_init__(self) -> None:
         self.slide = self.output.slide or NO_SLIDE
         self.reach, self.quiet = matters_for(self.output), quiet(self.slide, self.output)
-        self.steady = steady(self.output)
+        self.steady, self.wakes = steady(self.output), wakes(self.output)
         self.arrivals = Arrivals(self.quiet)
         EvaluatedQuery.__post_init__(self)
 
@@ -174,10 +176,10 @@ class PeriodicQuery(EvaluatedQuery):
         newest = max(self.first, self.arrivals.before(self.due))
         if self.answered <= gone_at(self.slide, self.reach, newest):
             return False
-        stirs, reported_up_to = (
-            min(self.arrivals.after(self.due - 1), upto + 1),
-            self.reported_until(self.arrivals),
-        )
+        stirs = min(self.arrivals.after(self.due - 1), upto + 1)
+        if self.wakes:
+            stirs = min(stirs, self.evaluator.next_due())
+        reported_up_to = self.reported_until(self.arrivals)
         if self.due > stirs or (self.due <= reported_up_to and not self.steady):
             return False
         if self.due > reported_up_to:

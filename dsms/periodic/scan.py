@@ -27,7 +27,17 @@ from dsms.running.sources import StreamConsumer
 from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 from dsms.state.batch import Batch, narrow
 from dsms.state.ring import Need, Ring
 
@@ -168,6 +178,8 @@ def need_of(read: Read, span: int, reached: Callable[[], int]) -> Need:
         case Rows():
             return Need(0, spec.count, span, reached, read.ago)
         case Partitioned() | Unbounded() | Landmark() | Latest():
+            return Need(FOREVER // 4, 0, span)
+        case Session() | When():
             return Need(FOREVER // 4, 0, span)
         case _:
             assert_never(spec)

@@ -20,7 +20,7 @@ from dsms.plan.deaths import Deaths
 from dsms.plan.variants import block_slide
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
-from dsms.sql.window import Slide, Time
+from dsms.sql.window import Session, Slide, Time
 
 SILENCE = 50_000  # boundaries
 # of those that follow a calendar, and of queries in which a block appends at each of them
@@ -73,6 +73,14 @@ def steady(node: lp.Node) -> bool:
     """Whether the answer stays as it is while nothing comes or goes: nothing is appended at
     boundaries."""
     return not isinstance(node, lp.Append) and all(map(steady, lp.children(node)))
+
+
+def wakes(node: lp.Node) -> bool:
+    """Whether rows leave at instants that no length foretells: sessions whose gaps are those of
+    their rows end."""
+    if isinstance(node, lp.Window) and isinstance(node.spec, Session):
+        return not isinstance(node.spec.gap, int) or wakes(node.child)
+    return any(map(wakes, lp.children(node)))
 
 
 def latest_boundary(slide: Slide, after: int, upto: int) -> int:

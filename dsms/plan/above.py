@@ -23,7 +23,7 @@ from dsms.plan.parts import Key, Path, expressions_of, keys_of, node_at
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, columns, rewrite
-from dsms.sql.window import counts
+from dsms.sql.window import Session, When, WindowSpec, counts
 
 STAYS = "selection_stays_above"  # its name among the rewrites
 WANTED = 2  # others that have wanted it
@@ -105,9 +105,13 @@ def _is_worth(node: lp.Node) -> bool:
         lp.TopN,
     )
     return all(map(total, expressions_of(node))) and any(
-        isinstance(n, kinds) or (isinstance(n, lp.Window) and counts(n.spec))
+        isinstance(n, kinds) or (isinstance(n, lp.Window) and _keeps(n.spec))
         for n in lp.nodes_of(node)
     )
+
+
+def _keeps(spec: WindowSpec) -> bool:
+    return counts(spec) or isinstance(spec, Session | When)
 
 
 def _cut(

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dsms.plan.variants import slides
 from dsms.sql import logical as lp
+from dsms.sql.episodes import at_close
 from dsms.sql.printer import to_sql
 from dsms.sql.unbind import window_syntax
 from dsms.sql.window import Now, Rows, Slide, Time, WindowSpec
@@ -48,7 +49,7 @@ def _changes(node: lp.Node, inside: bool) -> Iterator[str]:
             inside and not slides(child)
         ):
             block = list(_block(child))
-            if any(isinstance(n, lp.GroupBy) for n in block):
+            if any(isinstance(n, lp.GroupBy) and not at_close(n.child) for n in block):
                 yield _periods(next((n.spec for n in block if isinstance(n, lp.Window)), None))
     for child in lp.children(node):
         yield from _changes(child, inside or isinstance(node, lp.Window))

@@ -34,6 +34,7 @@ from dsms.plan.patterns import pattern, pattern_of
 from dsms.plan.physical import Adaptive, Cost, JoinOrder, Pattern, Phys, State
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import Place
+from dsms.plan.windows import alone
 from dsms.sql import logical as lp
 from dsms.sql.window import (
     Landmark,
@@ -41,16 +42,24 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Time,
     Unbounded,
+    When,
     WindowSpec,
-    counts,
 )
 
 MIN_PARTITIONS, MAX_PARTITIONS, ROWS_PER_PARTITION = 10, 4096, 16
 
 OF_RESULT = frozenset(
-    {"output", "output + youngest", "window", "rows of each partition", "first rows"}
+    {
+        "output",
+        "output + youngest",
+        "window",
+        "rows of each partition",
+        "rows of open episodes",
+        "first rows",
+    }
 )
 
 Plans = tuple[Phys, ...]
@@ -158,6 +167,10 @@ class Chooser:
                 return "partitioned"
             case Latest():
                 return "latest"
+            case Session():
+                return "session-close" if spec.at_close else "session"
+            case When():
+                return "when-close" if spec.at_close else "when"
             case Unbounded():
                 return "historical-unbounded" if spec.until else "unbounded"
             case Landmark():
@@ -221,6 +234,8 @@ class Chooser:
                 return kept(0, "input"), self.keep(label, announced(plans[0]), size, "output")
             case lp.Distinct():
                 return (kept(0, "input + counts"),)
+            case lp.GroupBy() if variant == "closing":
+                return ()
             case lp.GroupBy():
                 return (
                     State("none", of="groups")
@@ -308,6 +323,8 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return (State("fifo", of="window"),) if stores else ()
         case Unbounded() | Landmark():
             return (State("fifo", of="rows to enter"),) if spec.until else ()
+        case Session() | When():
+            return (State("fifo", of="rows of open episodes"),)
         case Latest():
             return ()
         case _:
@@ -344,7 +361,7 @@ def announced(phys: Phys) -> bool:
         case lp.TableScan() | lp.GroupBy():
             return True
         case lp.Window(spec=spec) if not isinstance(spec, Latest):
-            return counts(spec)
+            return not alone(spec)
         case lp.Append():
             return False
         case lp.SemiJoin() | lp.SetOp() | lp.AsofJoin():

@@ -24,7 +24,17 @@ from dsms.plan.statistics import (
 from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 
 SECOND = 1_000_000.0
 
@@ -158,10 +168,21 @@ def _window(node: lp.Window, child: Estimate) -> Estimate:
         case Latest():
             parts = _combinations([child.columns[i] for i in spec.by], max(1.0, child.size))
             return replace(child, size=parts, premature=1.0)
+        case Session() | When():
+            return _episodes(spec, child)
         case Unbounded() | Landmark():
             return child
         case _:
             assert_never(spec)
+
+
+def _episodes(spec: Session | When, child: Estimate) -> Estimate:
+    """As if each key had one row in its episode, or as many as come while a gap passes."""
+    if spec.at_close:
+        return child
+    parts = _combinations([child.columns[i] for i in spec.by], HORIZON * child.rate)
+    span = spec.gap / SECOND if isinstance(spec, Session) and isinstance(spec.gap, int) else 0.0
+    return replace(child, size=max(parts, child.rate * span), premature=1.0)
 
 
 def _combinations(columns: Sequence[ColumnStatistics], size: float) -> float:

@@ -9,14 +9,17 @@ from dsms.plan.cost import is_unbounded
 from dsms.plan.estimate import Estimate
 from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql import logical as lp
+from dsms.sql.episodes import at_close
 from dsms.sql.window import (
     Landmark,
     Latest,
     Now,
     Partitioned,
     Rows,
+    Session,
     Time,
     Unbounded,
+    When,
     WindowSpec,
 )
 
@@ -32,6 +35,8 @@ def growth(
             return ("state grows with the number of keys that are there",)
         case lp.Window():
             return _window_growth(node.spec)
+        case lp.GroupBy() if at_close(node.child):
+            return ()
         case lp.GroupBy(keys=keys) | lp.TopN(by=keys) if plans[0].pattern is Pattern.MON and keys:
             return ("state grows with the number of groups: the input has no window",)
         case lp.Distinct() if plans[0].pattern is Pattern.MON:
@@ -63,7 +68,9 @@ def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
                 f"state grows with the number of partitions ({spec.count} rows each): they do not "
                 "expire",
             )
-        case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
+        case When():
+            return ("state grows while no row says that an episode stops",)
+        case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest() | Session():
             return ()
         case _:
             assert_never(spec)

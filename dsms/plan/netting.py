@@ -4,6 +4,7 @@ change by itself."""
 from __future__ import annotations
 
 from dsms.sql import logical as lp
+from dsms.sql.episodes import at_close
 from dsms.sql.expr import Col
 
 
@@ -22,11 +23,13 @@ def announces(node: lp.Node) -> bool:
     read from GROUP BY."""
     while isinstance(node, lp.Select | lp.Project):
         node = node.child
-    return isinstance(node, lp.GroupBy)
+    return isinstance(node, lp.GroupBy) and not at_close(node.child)
 
 
 def _restless(node: lp.Node) -> bool:
     match node:
+        case lp.GroupBy() if at_close(node.child):
+            return False
         case lp.GroupBy() | lp.Distinct() | lp.SetOp():
             return True
         case lp.Append():

@@ -12,6 +12,7 @@ from dataclasses import fields
 from hashlib import blake2b
 from typing import Any
 
+from dsms.plan import windows
 from dsms.plan.identity import leaves, numbering
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
@@ -19,7 +20,14 @@ from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.lately import Lately
 from dsms.sql.types import Field
-from dsms.sql.window import Landmark, Now, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Now,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 
 Path = tuple[int, ...]
 Key = bytes
@@ -137,6 +145,8 @@ def _expressions(value: Any) -> Iterator[Expr]:
         case AggCall():
             yield from _expressions(value.args)
             yield from _expressions(value.filter)
+        case Session() | When():
+            yield from windows.expressions(value)
         case tuple():
             for v in value:
                 yield from _expressions(v)

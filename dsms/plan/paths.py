@@ -18,7 +18,7 @@ from dsms.plan.identity import leaves
 from dsms.plan.physical import Phys
 from dsms.sql import logical as lp
 from dsms.sql.plan_reads import holds_all
-from dsms.sql.window import WindowSpec
+from dsms.sql.window import Session, When, WindowSpec
 
 Kind = Literal["WS", "IS", "SS", "ISS"]
 MEANINGS: dict[Kind, str] = {
@@ -166,6 +166,8 @@ def from_past(node: lp.Node) -> str | None:
     match node:
         case lp.Append():
             return "results over INTERNAL windows stay"
+        case lp.Window(spec=Session() | When()):
+            return "an episode may have begun before all rows that are kept"
         case lp.Window() if holds_all(node):
             return "what a stream with KEY holds may be older than all rows that are kept"
         case lp.JoinNRR() if _reborn(node.child):

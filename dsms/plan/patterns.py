@@ -30,6 +30,7 @@ from typing import assert_never
 from dsms.plan import windows
 from dsms.plan.physical import Pattern
 from dsms.sql import logical as lp
+from dsms.sql.episodes import at_close
 from dsms.sql.window import WindowSpec, counts, keeps_all
 
 MON, WKS, WK, STR = Pattern.MON, Pattern.WKS, Pattern.WK, Pattern.STR
@@ -66,6 +67,8 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return STR if variant == "counting" and worst > MON else _dies_with_a_part(worst)
         case lp.SemiJoin():
             return STR if node.anti or inputs[1] > MON else _dies_with_a_part(inputs[0])
+        case lp.GroupBy() if at_close(node.child):
+            return worst
         case lp.GroupBy() | lp.SetOp() | lp.TopN():
             return STR
         case lp.Append():

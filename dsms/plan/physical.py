@@ -90,6 +90,7 @@ class Phys:
                   landmark
                   | historical | historical-negative | historical-rows
                   | historical-unbounded | historical-landmark
+                  | session | when (-close: rows come when their episode ends)
       Select, Project, Union   as named ("select", "project", "merge")
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
                   | hash-shedding | nested-loop-shedding (inner: rows of its windows are let go)
@@ -102,6 +103,7 @@ class Phys:
       SetOp       counting
       Distinct    input-storing | delta-star | counting
       GroupBy     array | deque (one MIN or MAX over rows that leave in order)
+                  | closing (of episodes as they end)
       TopN        first | skyband | ordered
       Append      append | append-negative | netted | periodic
       Answer      answer (of another query, as it runs)

@@ -17,9 +17,11 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Slide,
     Time,
     Unbounded,
+    When,
     WindowSpec,
 )
 
@@ -150,6 +152,9 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
             by = ", ".join(schema[i].name for i in partition(spec))
             until = f" UNTIL {spec.until} AGO" if spec.until else ""
             return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.count}{until}"
+        case Session() | When():
+            by = ", ".join(schema[i].name for i in spec.by)
+            return _episodes(spec, schema) + (f" BY {by}" if by else "")
         case Latest():
             return f"KEY {', '.join(schema[i].name for i in spec.by)}"
         case Now():
@@ -160,6 +165,16 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
             return f"SINCE {instant(spec.since)}{_ago(spec.until)}"
         case _:
             assert_never(spec)
+
+
+def _episodes(spec: Session | When, schema: Schema) -> str:
+    match spec:
+        case Session(gap):
+            if isinstance(gap, int):
+                return f"SESSION {duration(gap)}"
+            return f"SESSION ({expression(gap, schema)})"
+        case When(start, stop):
+            return f"WHEN {expression(start, schema)} UNTIL {expression(stop, schema)}"
 
 
 def _ago(until: int) -> str:

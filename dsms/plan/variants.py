@@ -9,6 +9,7 @@ from dsms.plan.demand import Demand, demand
 from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, Strategy
 from dsms.sql import logical as lp
+from dsms.sql.episodes import at_close
 from dsms.sql.types import Kind, Type
 from dsms.sql.window import Slide
 
@@ -55,8 +56,10 @@ def below(node: lp.Node, child: int, place: Place) -> Place:
 
 
 def group(node: lp.GroupBy, child: Phys, place: Place) -> str:
-    """deque: one MIN or MAX of all rows of a time window, whose values are in order as words;
-    array: all others."""
+    """closing: the rows of a group come together, once;  deque: one MIN or MAX of all rows of a
+    time window, whose values are in order as words;  array: all others."""
+    if at_close(node.child):
+        return "closing"
     if place.mixed or node.keys or len(node.aggs) != 1 or node.aggs[0].fn not in ("min", "max"):
         return "array"
     in_order = child.pattern is Pattern.WKS and child.strategy == "upa"

@@ -12,8 +12,22 @@ from dataclasses import replace
 from typing import assert_never
 
 from dsms.plan.boundaries import most_repeated, window_start
+from dsms.plan.exprs import reads as columns_read
+from dsms.plan.exprs import remap
 from dsms.plan.physical import Pattern
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.expr import Expr
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
 
 Lifetime = tuple[object, ...]
 
@@ -31,7 +45,7 @@ def since(window: WindowSpec, at: int) -> int | None:
             return at - 1
         case Landmark():
             return window.since - 1
-        case Rows() | Partitioned() | Unbounded() | Latest():
+        case Rows() | Partitioned() | Unbounded() | Latest() | Session() | When():
             return None
         case _:
             assert_never(window)
@@ -42,7 +56,7 @@ def ends(window: WindowSpec, at: int) -> int:
     match window:
         case Time() | Unbounded() | Landmark():
             return at - window.until
-        case Now() | Rows() | Partitioned() | Latest():
+        case Now() | Rows() | Partitioned() | Latest() | Session() | When():
             return at
         case _:
             assert_never(window)
@@ -53,7 +67,7 @@ def until(window: WindowSpec) -> int:
     match window:
         case Time() | Rows() | Partitioned() | Unbounded() | Landmark():
             return window.until
-        case Now() | Latest():
+        case Now() | Latest() | Session() | When():
             return 0
         case _:
             assert_never(window)
@@ -66,6 +80,8 @@ def by_calendar(window: WindowSpec) -> bool:
             return window.calendar is not None
         case Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return False
+        case Session() | When():
+            return False
         case _:
             assert_never(window)
 
@@ -73,11 +89,11 @@ def by_calendar(window: WindowSpec) -> bool:
 def by_clock(window: WindowSpec) -> bool:
     """Whether instants, other than those of rows, decide what it holds."""
     match window:
-        case Time() | Now() | Landmark():
+        case Time() | Now() | Landmark() | Session():
             return True
         case Unbounded():
             return window.until > 0
-        case Rows() | Partitioned() | Latest():
+        case Rows() | Partitioned() | Latest() | When():
             return False
         case _:
             assert_never(window)
@@ -93,6 +109,8 @@ def newest(window: WindowSpec) -> int | None:
             return window.count
         case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
+        case Session() | When():
+            return None
         case _:
             assert_never(window)
 
@@ -103,6 +121,8 @@ def everything(window: WindowSpec) -> bool:
         case Unbounded():
             return not window.until
         case Time() | Now() | Rows() | Partitioned() | Landmark() | Latest():
+            return False
+        case Session() | When():
             return False
         case _:
             assert_never(window)
@@ -115,6 +135,8 @@ def in_order(window: WindowSpec) -> bool:
             return not window.until
         case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
             return True
+        case Session() | When():
+            return True
         case _:
             assert_never(window)
 
@@ -122,7 +144,7 @@ def in_order(window: WindowSpec) -> bool:
 def partition(window: WindowSpec) -> tuple[int, ...]:
     """The columns by whose values it is one window each."""
     match window:
-        case Partitioned() | Latest():
+        case Partitioned() | Latest() | Session() | When():
             return window.by
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return ()
@@ -133,7 +155,31 @@ def partition(window: WindowSpec) -> tuple[int, ...]:
 def reads(window: WindowSpec) -> set[int]:
     """The columns that it looks at."""
     more = {window.operation} if isinstance(window, Latest) else set()
-    return {*partition(window), *more}
+    return {*partition(window), *more, *columns_read(expressions(window))}
+
+
+def expressions(window: WindowSpec) -> tuple[Expr, ...]:
+    """What it evaluates of each row."""
+    match window:
+        case Session(gap=gap):
+            return () if isinstance(gap, int) else (gap,)
+        case When():
+            return window.start, window.stop
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+            return ()
+        case _:
+            assert_never(window)
+
+
+def alone(window: WindowSpec) -> bool:
+    """Whether how long a row is in it depends on that row alone."""
+    match window:
+        case Time() | Now() | Unbounded() | Landmark():
+            return True
+        case Rows() | Partitioned() | Latest() | Session() | When():
+            return False
+        case _:
+            assert_never(window)
 
 
 def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
@@ -144,6 +190,12 @@ def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
         case Latest():
             by = tuple(places[i] for i in window.by)
             return replace(window, by=by, operation=places[window.operation])
+        case Session(gap=gap):
+            moved_gap = gap if isinstance(gap, int) else remap(gap, places)
+            return replace(window, gap=moved_gap, by=tuple(places[i] for i in window.by))
+        case When(start, stop):
+            by = tuple(places[i] for i in window.by)
+            return replace(window, start=remap(start, places), stop=remap(stop, places), by=by)
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return window
         case _:
@@ -157,7 +209,7 @@ def commutes(window: WindowSpec, columns: Set[int] | None = None) -> bool:
     match window:
         case Time() | Now() | Unbounded() | Landmark():
             return True  # it gives each row a lifetime that depends on that row alone
-        case Partitioned() | Latest():
+        case Partitioned() | Latest() | Session() | When():
             return columns is not None and columns <= set(window.by)
         case Rows():
             return False
@@ -173,7 +225,9 @@ def pattern(window: WindowSpec, child: Pattern) -> Pattern:
     match window:
         case Time() | Now():
             return max(Pattern.WKS, child)
-        case Rows() | Partitioned() | Latest():
+        case Session() | When() if window.at_close:
+            return child  # what follows reads each episode once
+        case Rows() | Partitioned() | Latest() | Session() | When():
             return Pattern.STR
         case Unbounded() | Landmark():
             return child
@@ -196,6 +250,8 @@ def lifetime(window: WindowSpec) -> Lifetime | None:
             )
         case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
+        case Session() | When():
+            return None
         case _:
             assert_never(window)
 
@@ -209,6 +265,8 @@ def longest(window: WindowSpec) -> int | None:
             return 1
         case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
+        case Session() | When():
+            return None
         case _:
             assert_never(window)
 
@@ -220,7 +278,9 @@ def matters_for(window: WindowSpec) -> int:
             return window.length + _repeated(window)
         case Unbounded() | Landmark():
             return window.until  # then it has entered, and stays
-        case Now() | Rows() | Partitioned() | Latest():
+        case Session(gap=int() as gap):
+            return gap  # longer gaps than that are seen when they pass
+        case Now() | Rows() | Partitioned() | Latest() | Session() | When():
             return 0
         case _:
             assert_never(window)

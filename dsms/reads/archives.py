@@ -28,7 +28,17 @@ from dsms.reads.small_archives import run_here, size
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource, nothing, source
 
@@ -161,6 +171,8 @@ class Archives:
             case Rows():
                 return True
             case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
+                return False
+            case Session() | When():
                 return False
             case _:
                 assert_never(spec)

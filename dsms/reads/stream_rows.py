@@ -13,7 +13,17 @@ from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 from dsms.state.batch import Batch, narrow
 from dsms.state.recent import Recent
 from dsms.state.ring import Ring, SubWindow, between
@@ -160,7 +170,7 @@ def gone(runtime: Runtime, read: Read, since: int | None = None) -> UsageError:
             hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
         case Rows():
             hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
-        case Partitioned() | Unbounded() | Landmark() | Latest():
+        case Partitioned() | Unbounded() | Landmark() | Latest() | Session() | When():
             hint = (
                 "this window needs all rows that ever came: put a [RANGE t] within RETAIN on "
                 "the stream"

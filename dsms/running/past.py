@@ -12,7 +12,18 @@ from dsms.plan.variants import slides
 from dsms.sql import logical as lp
 from dsms.sql.plan_reads import holds_all
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
 from dsms.state.batch import Batch
 from dsms.state.ring import Ring, between
 
@@ -98,7 +109,9 @@ def _at_once(spec: WindowSpec) -> bool:
     match spec:
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Latest():
             return not windows.until(spec)
-        case Landmark():
+        case Session(gap=int()):
+            return True
+        case Landmark() | Session() | When():
             return False
         case _:
             assert_never(spec)
@@ -133,6 +146,8 @@ def _windowed(past: Past, node: lp.Window) -> Past:
         case Landmark() if past.length == 0:
             return replace(everything, since=spec.since)
         case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+            return everything
+        case Session() | When():
             return everything
         case _:
             assert_never(spec)

@@ -46,7 +46,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.splitting import Unit, give_way, let_go, located, split_off
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
-from dsms.sql.window import counts
+from dsms.sql.window import Session, When, counts
 from dsms.state.batch import Batch
 
 Fit = Literal["same", "arrivals", "live rows"]
@@ -368,7 +368,7 @@ def _works(node: lp.Node) -> bool:
         case lp.Select():
             return atom_of(node.predicate) is None
         case lp.Window():
-            return counts(node.spec)
+            return counts(node.spec) or isinstance(node.spec, Session | When)
         case _:
             return True
 

@@ -24,9 +24,11 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Slide,
     Time,
     Unbounded,
+    When,
     WindowSpec,
 )
 
@@ -139,6 +141,8 @@ def _sliced(spec: WindowSpec) -> Time | None:
         case Time(calendar=None, internal=False, archive=False):
             return spec
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+            return None
+        case Session() | When():
             return None
         case _:
             assert_never(spec)

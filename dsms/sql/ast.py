@@ -157,8 +157,10 @@ from dsms.sql.nodes.windows import (
     NowWindow,
     RangeWindow,
     RowsWindow,
+    SessionWindow,
     Slide,
     UnboundedWindow,
+    WhenWindow,
     Window,
 )
 
@@ -319,6 +321,7 @@ __all__ = [
     "Select",
     "SelectItem",
     "SelectStatement",
+    "SessionWindow",
     "Set",
     "SetOp",
     "SetOpKind",
@@ -343,6 +346,7 @@ __all__ = [
     "Update",
     "UserChange",
     "When",
+    "WhenWindow",
     "Window",
     "Within",
     "WstreamArg",

@@ -40,6 +40,11 @@ _WORDS = {
     "EQUAL": "=",
     "ARROW": "->>",
     "EVERY_LENGTH": "EVERY",
+    "UNTIL_STOP": "UNTIL",
+    "INTERNAL_INSIDE": "INTERNAL",
+    "SLIDE_LENGTH": "SLIDE",
+    "ALIGN_TO": "ALIGN TO",
+    "TIME_OF": "TIME ZONE",
     "SAMPLE_SHARE": "SAMPLE",
     "WITHIN_SPAN": "WITHIN",
     "UPTO": "UPTO with an instant",
@@ -80,7 +85,7 @@ def expectation(accepts: Set[str]) -> str:
         phrases.append("a duration (10 SECONDS)")
     left = {name for name in left if not name.startswith("__")}
     named = [_WORDS.get(name) or name.replace("_", "-") for name in sorted(left, key=_rank)]
-    phrases = [*named, *phrases, *(["the end of the statement"] if ends else [])]
+    phrases = [*dict.fromkeys(named), *phrases, *(["the end of the statement"] if ends else [])]
     return _joined(phrases)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dsms.sql import ast
+from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import instant, name, option_value, string, type_name
 
 
@@ -68,3 +69,14 @@ def _create_function(node: ast.CreateFunction, part: Callable[[ast.Node], str]) 
     returns = f" RETURNS {type_name(node.returns)}" if node.returns is not None else ""
     head = f"{verb} {node.kind}{absent} {name(node.name)}({takes}){returns}"
     return f"{head} AS {part(node.body)}"
+
+
+def episodes(node: ast.SessionWindow | ast.WhenWindow, text: Callable[[ast.Expr], str]) -> str:
+    """Windows of episodes without their options; `text`: of expressions."""
+    by = f" BY {', '.join(map(text, node.by))}" if node.by else ""
+    match node:
+        case ast.SessionWindow(gap):
+            length = duration_text(gap) if isinstance(gap, ast.Duration) else f"({text(gap)})"
+            return f"SESSION {length}{by}"
+        case ast.WhenWindow(start, stop):
+            return f"WHEN {text(start)} UNTIL {text(stop)}{by}"

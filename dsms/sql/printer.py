@@ -117,6 +117,8 @@ def _core(node: ast.Window) -> str:
         case ast.LandmarkWindow(since, until):
             text = None if until is None else duration_text(until)
             return reach(f"SINCE {instant(since)}", text)
+        case ast.SessionWindow() | ast.WhenWindow():
+            return print_small.episodes(node, _expressions.text)
         case _:
             raise TypeError(f"unknown window {type(node).__name__}")
 

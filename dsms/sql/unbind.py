@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
@@ -19,9 +19,11 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Slide,
     Time,
     Unbounded,
+    When,
     WindowSpec,
 )
 
@@ -191,6 +193,8 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
         case Partitioned():
             keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
             return ast.RowsWindow(spec.count, spec.until or None, keys, **common)  # type: ignore[arg-type]
+        case Session() | When():
+            return _episodes(spec, [ast.ColumnRef(c.name) for c in columns_], common)  # type: ignore[attr-defined]
         case Latest():
             raise AssertionError(spec)  # the stream's, and written nowhere else
         case Now():
@@ -202,6 +206,18 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
             return ast.LandmarkWindow(since, _until(spec.until), **common)  # type: ignore[arg-type]
         case _:
             assert_never(spec)
+
+
+def _episodes(
+    spec: Session | When, columns_: Sequence[ast.Expr], common: dict[str, Any]
+) -> ast.Window:
+    keys = tuple(columns_[i] for i in spec.by)
+    match spec:
+        case Session(gap):
+            length = duration(gap) if isinstance(gap, int) else unbind(gap, columns_)
+            return ast.SessionWindow(length, keys, **common)
+        case When(start, stop):
+            return ast.WhenWindow(unbind(start, columns_), unbind(stop, columns_), keys, **common)
 
 
 def _until(micros: int) -> ast.Duration | None:

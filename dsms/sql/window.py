@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from dsms.sql.expr import Expr
+
 Calendar = tuple[int, str]  # (count, unit) as written: a length in days or longer under a TIME ZONE
 
 
@@ -115,7 +117,32 @@ class Latest(_Window):
     operation: int
 
 
-WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark | Latest
+@dataclass(frozen=True, slots=True)
+class Session(_Window):
+    """[SESSION gap BY c, ...]: of each key the rows of its open session.
+
+    gap       µs, or an INTERVAL of the row, after which the session ends that no row prolongs
+    by        column indices of the key; (): all rows have one
+    at_close  it holds, instead, the rows of the sessions that end at this very instant"""
+
+    gap: int | Expr
+    by: tuple[int, ...] = ()
+    at_close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class When(_Window):
+    """[WHEN start UNTIL stop BY c, ...]: of each key the rows of its open episode, from one for
+    which `start` is true on until one for which `stop` is.  `by`, `at_close` as of sessions."""
+
+    start: Expr
+    stop: Expr
+    by: tuple[int, ...] = ()
+    at_close: bool = False
+
+
+WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark | Latest | Session | When
+Episodes = Session | When  # of a key, which end as a whole
 
 UNBOUNDED = Unbounded()
 
@@ -125,7 +152,7 @@ def counts(window: WindowSpec) -> bool:
     match window:
         case Rows() | Partitioned():
             return True
-        case Time() | Now() | Unbounded() | Landmark() | Latest():
+        case Time() | Now() | Unbounded() | Landmark() | Latest() | Session() | When():
             return False
         case _:
             assert_never(window)
@@ -136,7 +163,7 @@ def keeps_all(window: WindowSpec) -> bool:
     match window:
         case Unbounded() | Landmark():
             return True
-        case Time() | Now() | Rows() | Partitioned() | Latest():
+        case Time() | Now() | Rows() | Partitioned() | Latest() | Session() | When():
             return False
         case _:
             assert_never(window)

@@ -41,6 +41,7 @@ NAMES = (
     "collective",
     "asof",
     "match",
+    "sessions",
     "multijoin",
     "amri",
     "archive",

@@ -13,7 +13,7 @@ from tests.effort import effort
 from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope
 from tests.generate.inputs import ended, given, shuffled
-from tests.generate.queries import TYPES, Mode, Queries
+from tests.generate.queries import EPISODES, TYPES, Mode, Queries, over_result
 from tests.generate.stories import many_rows, story_of
 from tests.generate.world import SECOND, World, with_keys, world
 from tests.stories.cells import instant
@@ -112,7 +112,7 @@ class EveryQueries(Queries):
         self.own = self._slide()
         text = f"({self.body([INT], depth - 1, 'Istream')})"
         self.own = before
-        window = self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
+        window = over_result(self.window(Mode()))
         return f"{text}{window} AS {alias}", [Column(f"{alias}.c0", INT)], False
 
     def _range(self, mode: Mode) -> str:
@@ -185,6 +185,7 @@ class PeriodicQueries(Queries):
             f"ROWS {rows}",
             f"PARTITION BY k ROWS {rows}",
             f"ROWS {rows + 1} UNTIL 1 AGO",
+            *(EPISODES if mode.plain else ()),
         )
         return self._sliding(mode) if d.chance(70) else d.pick(others)
 
@@ -413,7 +414,7 @@ def every_block_stories(draw: Any, most_rows: int = 16) -> Story:
     else:
         inner = queries.body(types, 0, d.pick(("Istream", "Istream", "Dstream")))
     queries.own = ""
-    window = queries.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0")
+    window = over_result(queries.window(Mode()))
     text = f"({inner}){window} AS {name}"
     if d.chance(40):
         other, columns = queries.stream(Mode(), False)

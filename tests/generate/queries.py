@@ -6,6 +6,7 @@ windows, no window over a result that loses rows, ...), so that nearly every que
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +16,12 @@ from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope, columns, condition, scalar
 from tests.generate.world import MONEY, Source, World
 
+EPISODES = (
+    "SESSION 2 SECONDS BY k",
+    "SESSION 3 SECONDS",
+    "WHEN k > 0 UNTIL k = 0",
+    "WHEN k > 1 UNTIL k < 1 BY k",
+)
 TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP)
 
 
@@ -81,6 +88,8 @@ class Queries:
             return d.pick((f"RANGE {n % 4 + 1} SECONDS", *(short if mode.kind != "mixed" else ())))
         if mode.kind == "mixed" or d.chance(50):
             return f"RANGE {n} SECONDS"
+        if mode.plain and d.chance(15):
+            return d.pick(EPISODES)
         rows = d.number(1, 4)
         return d.pick(
             (
@@ -153,7 +162,7 @@ class Queries:
             return self.entries(depth)
         if d.chance(40) and self.windows == "any":  # an append-only result with a window of its own
             inner = self.block(types, 0, Mode("internal"), may_lose=False)
-            text = f"({inner}) {self.window(Mode()).replace('PARTITION BY k', 'PARTITION BY c0')}"
+            text = f"({inner}) {over_result(self.window(Mode()))}"
         else:
             text = f"({self.body(types, depth - 1)}{self.first(types)})"
         return (
@@ -194,9 +203,7 @@ class Queries:
         """Istream in FROM, over anything, at times with a window."""
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 1)))]
-        window = (
-            self.window(Mode()).replace("PARTITION BY k", "PARTITION BY c0") if d.chance(50) else ""
-        )
+        window = over_result(self.window(Mode())) if d.chance(50) else ""
         text = f"({self.body(types, depth - 1, 'Istream')}){window} AS {alias}"
         return text, [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)], False
 
@@ -403,6 +410,11 @@ class Queries:
         x = d.pick(columns(scope, INT))
         outer, inner = d.pick(("SUM", "MAX", "COUNT")), d.pick(("SUM", "COUNT"))
         return f"SELECT {outer}(Wstream({inner}({x}))[ROWS {d.number(1, 4)}]) AS c0 FROM {text}"
+
+
+def over_result(window: str) -> str:
+    """The window over a subquery, whose first column is c0."""
+    return re.sub(r"\bk\b", "c0", window)
 
 
 def _scope(source: Source, alias: str) -> Scope:

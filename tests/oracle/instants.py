@@ -15,12 +15,16 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Slide,
     Time,
     Unbounded,
+    When,
     WindowSpec,
 )
+from tests.oracle.episodes import gap_of
 from tests.oracle.facts import Change, Row
+from tests.oracle.scalar import evaluate
 from tests.oracle.slides import slide_of
 
 
@@ -40,6 +44,10 @@ def instants(
             return {row.ts + n for row in streams.get(name, ()) for n in (0, ages.get(name, 0))}
         case lp.TableScan():
             return {change.at for change in tables.get(node.table.name, ())}
+        case lp.Window(spec=Session() as spec) if not isinstance(spec.gap, int):
+            inner = instants(node.child, streams, tables, ages, bounds)
+            gaps = {gap_of(spec, values) for values in _values(node.child, streams)}
+            return inner | {t + gap for t in inner if t > ALWAYS for gap in gaps}
         case lp.Window():
             return _window(node.spec, instants(node.child, streams, tables, ages, bounds))
         case lp.JoinNRR():
@@ -54,6 +62,21 @@ def instants(
             return {ALWAYS}.union(*below)
 
 
+def _values(node: lp.Node, streams: Mapping[str, Sequence[Row]]) -> list[tuple]:
+    """What rows of the node may be: of a stream, perhaps with other columns."""
+    match node:
+        case lp.StreamScan():
+            return [row.values for row in streams.get(node.stream.name, ())]
+        case lp.Project():
+            return [
+                tuple(evaluate(e, row) for e in node.exprs) for row in _values(node.child, streams)
+            ]
+        case lp.Select() | lp.Window() | lp.Union():
+            return [row for child in lp.children(node) for row in _values(child, streams)]
+        case _:
+            raise AssertionError(node)
+
+
 def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
     steps: tuple[int, ...]
     match spec:
@@ -63,7 +86,9 @@ def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
             steps = (0, 1)
         case Unbounded() | Landmark():
             steps = (0, spec.until)
-        case Rows() | Partitioned() | Latest():
+        case Session(gap=int() as gap):
+            steps = (0, gap)
+        case Rows() | Partitioned() | Latest() | Session() | When():
             steps = (0,)
         case _:
             assert_never(spec)

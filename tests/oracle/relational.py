@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
+from dsms.sql.window import Session, When
 from tests.oracle.aggregates import aggregate
+from tests.oracle.episodes import at_close
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
 from tests.oracle.keys import (
     Key,
@@ -75,6 +77,11 @@ class Evaluator:
         now, before = self.instants[step], self.at(node, step - 1)
         fresh = self._answer(node, step)
         match node:
+            case lp.GroupBy() if at_close(node.child):
+                return [
+                    replace(f, ident=("episode", now, n), birth=now, ts=now)
+                    for n, f in enumerate(fresh)
+                ]
             case lp.GroupBy() | lp.Distinct() if timed(node):
                 return settle(
                     before, [replace(f, key=(*f.key, entered(node, now))) for f in fresh], now
@@ -143,12 +150,19 @@ class Evaluator:
 
     def _window(self, node: lp.Window, step: int) -> list[Fact]:
         now = self.instants[step]
-        inside = content(
-            node.spec, self.at(node.child, step), now, self.beats.start(node.spec, now), self.real
-        )
+        rows = self.at(node.child, step)
+        if isinstance(node.spec, Session | When):
+            rows = [replace(f, birth=f.birth + self._age(node.child)) for f in rows]
+        inside = content(node.spec, rows, now, self.beats.start(node.spec, now), self.real)
         if node.spec.internal:
             return inside
         return [replace(f, held=f.held | {(id(node), f.ident)}) for f in inside]
+
+    def _age(self, node: lp.Node) -> int:
+        """How much later rows of a stream are seen; episodes are of rows as they are seen."""
+        while isinstance(node, lp.Select | lp.Project):
+            node = node.child
+        return self.ages.get(node.stream.name, 0) if isinstance(node, lp.StreamScan) else 0
 
     def _append(self, node: lp.Append, step: int) -> list[Fact]:
         """Everything that ever entered; with serial numbers, as if it were a stream."""
@@ -164,7 +178,9 @@ class Evaluator:
 
     def _come(self, node: lp.Append, child: lp.Node, step: int) -> list[Fact]:
         """What a block appends at an instant: what enters its answer; with a SLIDE what it answers
-        at a boundary."""
+        at a boundary; of episodes that end its answer then."""
+        if at_close(child):
+            return in_order(self.at(child, step))
         if not node.mixed and (within := self.beats.within(child)) is not None:
             return self._come_at_boundary(node, child, step, within)
         left, entered = changed(self.at(child, step - 1), self.at(child, step))
@@ -285,7 +301,8 @@ def _project(node: lp.Project, rows: list[Fact]) -> list[Fact]:
 
 
 def _group(node: lp.GroupBy, rows: list[Fact]) -> list[Fact]:
-    groups: dict[tuple, list[Fact]] = {} if node.keys else {(): []}
+    always = not node.keys and not at_close(node.child)
+    groups: dict[tuple, list[Fact]] = {(): []} if always else {}
     for fact in sorted(rows, key=Fact.age):
         groups.setdefault(canons(_values(node.keys, fact.values)), []).append(fact)
     return [_group_row(node, members) for members in groups.values()]

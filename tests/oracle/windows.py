@@ -6,7 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
+from tests.oracle.episodes import in_window
 from tests.oracle.facts import Fact
 from tests.oracle.values import canons
 
@@ -49,6 +61,8 @@ def content(
             ]
         case Unbounded():
             return [r for r in rows if when(r) <= at - spec.until]
+        case Session() | When():
+            return in_window(spec, rows, at)
         case Latest():
             last = [newest(part, 1, 0)[0] for part in _partitions(spec, rows)]
             return [r for r in last if r.values[spec.operation] != "D"]
@@ -61,7 +75,7 @@ def lasts(spec: WindowSpec) -> bool:
     match spec:
         case Unbounded() | Landmark():
             return True
-        case Time() | Now() | Rows() | Partitioned() | Latest():
+        case Time() | Now() | Rows() | Partitioned() | Latest() | Session() | When():
             return False
         case _:
             assert_never(spec)

@@ -33,6 +33,57 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     ("DS307", "SELECT * FROM trades [RANGE ^0]", "RANGE 0 holds nothing", "write NOW"),
     ("DS307", "SELECT * FROM trades [^ROWS 0]", "ROWS 0 holds nothing", "at least 1"),
+    ("DS227", "SELECT * FROM trades [SESSION ^0 s BY sym]", "must be positive", "10 SECONDS"),
+    ("DS227", "SELECT * FROM trades [SESSION ^1 MONTH]", "fixed length", "DAY"),
+    (
+        "DS307",
+        "SELECT * FROM trades [SESSION (^INTERVAL '0' SECOND)]",
+        "hold nothing",
+        "SESSION 10 s",
+    ),
+    (
+        "DS338",
+        "SELECT * FROM trades [SESSION (^qty) BY sym]",
+        "an INTERVAL, and this is INT",
+        "n * INTERVAL '1' SECOND",
+    ),
+    (
+        "DS338",
+        "ONCE SELECT * FROM trades [WHEN ts ^< NOW() UNTIL qty = 0]",
+        "NOW() is of the answer",
+        "column of the row",
+    ),
+    (
+        "DS209",
+        "SELECT * FROM trades [WHEN qty > 1 UNTIL ^qty]",
+        "UNTIL expects a condition",
+        "x <> 0",
+    ),
+    (
+        "DS348",
+        "SELECT COUNT(*) FROM trades [^SESSION 10 s BY sym INTERNAL]",
+        "GROUP BY has not got sym",
+        "add sym to GROUP BY",
+    ),
+    (
+        "DS349",
+        "SELECT t.sym, COUNT(*) FROM trades [^SESSION 10 s BY sym INTERNAL] t "
+        "JOIN quotes [NOW] q ON t.sym = q.sym GROUP BY t.sym",
+        "reads more than that window",
+        "JOIN",
+    ),
+    (
+        "DS349",
+        "SELECT sym, COUNT(*) FROM trades [^SESSION 10 s BY sym INTERNAL SLIDE 5 s] GROUP BY sym",
+        "not by SLIDE",
+        "leave SLIDE out",
+    ),
+    (
+        "DS308",
+        "SELECT * FROM trades [^SESSION 10 s], quotes [ROWS 10 SLIDE 5]",
+        "beside SESSION",
+        "EVERY 10 s",
+    ),
     ("DS308", "SELECT * FROM trades [RANGE 10 ^SLIDE 0]", "must be positive", "leave SLIDE out"),
     ("DS308", "SELECT * FROM trades [ROWS 10 ^SLIDE 2 s]", "counts rows", "EVERY 2 s"),
     (

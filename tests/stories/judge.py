@@ -14,7 +14,7 @@ from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
-from dsms.sql.window import Landmark, Time, Unbounded
+from dsms.sql.window import Landmark, Session, Time, Unbounded
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
 from tests.oracle.boundaries import all_boundaries, boundary_after, range_start
 from tests.oracle.scalar import evaluate
@@ -317,6 +317,8 @@ def _empty_from(node: lp.Node, given: Input) -> int:
             return bound - 1
         case lp.Window(spec=Time() as spec) if below > ALWAYS:
             return below + spec.length
+        case lp.Window(spec=Session(gap=int() as gap)) if below > ALWAYS:
+            return below + gap
         case lp.Window(spec=Unbounded() | Landmark() as spec) if below > ALWAYS:
             return below + spec.until
         case _:

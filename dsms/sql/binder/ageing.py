@@ -7,7 +7,8 @@ seen:
     [RANGE t]          [RANGE t UNTIL d AGO]        [RANGE t UNTIL u AGO]   the larger of u and d
     no window          [RANGE UNBOUNDED UNTIL d AGO]
     [SINCE i]          [SINCE i UNTIL d AGO]
-    [ROWS n]           [ROWS n] over [RANGE UNBOUNDED UNTIL d AGO], and so with PARTITION BY
+    [ROWS n]           [ROWS n] over [RANGE UNBOUNDED UNTIL d AGO], and so with PARTITION BY,
+                       SESSION and WHEN
 
 Conditions and masks of a grant stand below: they don't look at time, so it is the same which is
 done first.
@@ -25,7 +26,17 @@ from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
 from dsms.sql.logical import Window
 from dsms.sql.unbind import duration
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+)
 
 
 def late(
@@ -54,7 +65,7 @@ def late(
             return replace(window, spec=spec)
         case Unbounded() | Landmark():
             return replace(window, spec=replace(spec, until=max(spec.until, after)))
-        case Rows() | Partitioned() | Latest():
+        case Rows() | Partitioned() | Latest() | Session() | When():
             old = Unbounded(until=after, archive=spec.archive)
             child = Window(window.child, old, window.schema)
             return replace(window, child=child, spec=replace(spec, archive=False))

@@ -17,7 +17,18 @@ from dsms.sql.codes import error
 from dsms.sql.literals import duration_text
 from dsms.sql.logical import Archived, Node, Project, Select, StreamScan, children
 from dsms.sql.unbind import duration
-from dsms.sql.window import Landmark, Latest, Now, Partitioned, Rows, Time, Unbounded, WindowSpec
+from dsms.sql.window import (
+    Landmark,
+    Latest,
+    Now,
+    Partitioned,
+    Rows,
+    Session,
+    Time,
+    Unbounded,
+    When,
+    WindowSpec,
+)
 
 
 def rows_of(ctx: Context, found: StreamDef | TableDef | QueryDef, ref: ast.TableRef) -> StreamDef:
@@ -110,6 +121,9 @@ def _reach(spec: WindowSpec, window: ast.Window) -> float:
             return 0
         case Partitioned() | Unbounded() | Latest():
             return inf
+        case Session() | When():
+            message = "episodes begin and end as rows come, and an archive is read as a whole"
+            raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")
         case Now():
             message = "NOW holds the rows of this very instant, which are not archived yet"
             raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")

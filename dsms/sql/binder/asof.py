@@ -36,7 +36,7 @@ from dsms.sql.logical import (
     nodes_of,
 )
 from dsms.sql.types import BOOL
-from dsms.sql.window import Latest, Now, WindowSpec
+from dsms.sql.window import Latest, Now, Session, When, WindowSpec
 
 KINDS = {ast.JoinKind.ASOF: "inner", ast.JoinKind.ASOF_LEFT: "left"}
 _MIRRORED = {"ge": "le", "gt": "lt", "le": "ge", "lt": "gt"}
@@ -160,7 +160,9 @@ def untimely(node: Node) -> str | None:
     match node:
         case StreamScan() | Append():
             return None
-        case Window(spec=spec) if not isinstance(spec, Now | Latest) and spec.until:
+        case Window(spec=spec) if (
+            not isinstance(spec, Now | Latest | Session | When) and spec.until
+        ):
             return "a window holds rows back (UNTIL ... AGO)"
         case Join() if node.kind != "inner":
             return "rows of an outer join come and go as matches do"

@@ -12,7 +12,7 @@ from dsms.sql.codes import error
 from dsms.sql.print_expressions import boundaries
 from dsms.sql.printer import query
 from dsms.sql.rewriting import replaced
-from dsms.sql.window import Slide, counts
+from dsms.sql.window import Session, Slide, When, counts
 
 TEN_SECONDS = ast.Slide(ast.Duration(10_000_000, ast.Unit.SECOND))
 LONGEST = 400  # characters of a query that a hint repeats
@@ -32,11 +32,21 @@ def governing_slide(ctx: Context, whole: ast.Query, restore: bool) -> Slide | No
         if free and own is not None and own.by_rows:
             raise _two(ctx, whole, _first(ctx, block))
         found = found or own
+    if found is not None and found.by_rows:
+        _check_counted(ctx)
     if whole.every is not None and found is not None:
         for spec, at in ctx.windows:
             if spec.slide is None:
                 check_measure(spec, found, at, word="EVERY")
     return found
+
+
+def _check_counted(ctx: Context) -> None:
+    """DS308 where a SLIDE counts rows beside episodes, which go by instants."""
+    for spec, at in ctx.windows:
+        if isinstance(spec, Session | When):
+            message = "a SLIDE that counts rows can't stand beside SESSION or WHEN"
+            raise error("DS308", message, at, "leave it out, and end the query with EVERY 10 s")
 
 
 def _agreed(ctx: Context, whole: ast.Query, places: list[int], said: Slide | None) -> Slide | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.sql import ast
-from dsms.sql.binder import ageing, archives, asof, match, windows
+from dsms.sql.binder import ageing, archives, asof, match
 from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
@@ -18,6 +18,7 @@ from dsms.sql.binder.samples import sampled
 from dsms.sql.binder.scope import Scope, relation_scope
 from dsms.sql.binder.using import common, using
 from dsms.sql.binder.views import restricted
+from dsms.sql.binder.windowed import put_window
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
 from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Expr, conjuncts
@@ -150,9 +151,7 @@ class _FromBinder:
         if window is None:
             node = Window(rows, UNBOUNDED, rows.schema)
         else:
-            node = windows.put_window(
-                self.ctx, rows, window, scope, rows.schema, self.block.internal
-            )
+            node = put_window(self.ctx, rows, window, scope, rows.schema, self.block.internal)
         after = self.ctx.catalog.seen_after(stream)
         user, every = self.ctx.catalog.user, self.ctx.every
         node = ageing.late(node, after, window, stream.name, user, every)
@@ -238,9 +237,7 @@ class _FromBinder:
             scope, columns=(*columns, replace(at, hidden=True)), stamps=((alias, AT, None),)
         )
         self.windowed += 1
-        node = windows.put_window(
-            self.ctx, rows, ref.window, scope, rows.schema, self.block.internal
-        )
+        node = put_window(self.ctx, rows, ref.window, scope, rows.schema, self.block.internal)
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 
@@ -255,9 +252,7 @@ class _FromBinder:
         window = self._window_of(ref, query.name)
         if window is not None:
             self.windowed += 1
-            node = windows.put_window(
-                self.ctx, node, window, scope, node.schema, self.block.internal
-            )
+            node = put_window(self.ctx, node, window, scope, node.schema, self.block.internal)
         self._source(ref, node)
         return self._leaf(node, scope, ref)
 
@@ -268,7 +263,7 @@ class _FromBinder:
         node = relabel(bound.node, schema)
         scope = relation_scope(schema, alias, also=bound.also)
         if ref.window is not None:
-            node = windows.put_window(
+            node = put_window(
                 self.ctx, node, ref.window, scope, schema, self.block.internal, ref.query
             )
         self._source(ref, node)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dsms.sql import ast
-from dsms.sql.binder import windows
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.objects import column_index
 from dsms.sql.binder.scope import Scope
+from dsms.sql.binder.windowed import put_window
 from dsms.sql.catalog import StreamDef
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
@@ -62,7 +62,7 @@ def put_latest(ctx: Context, scan: StreamScan, window: ast.Window | None, scope:
     rows = Window(scan, UNBOUNDED, schema)
     if window is not None:
         check_window(stream, window)
-        rows = windows.put_window(ctx, scan, window, scope, schema, False)
+        rows = put_window(ctx, scan, window, scope, schema, False)
     latest = Window(rows, Latest(by=stream.key, operation=stream.operation), schema)
     shown = schema[: stream.operation]
     columns = tuple(Col(i, f.type, f.name) for i, f in enumerate(shown))
@@ -75,6 +75,8 @@ def check_window(stream: StreamDef, window: ast.Window) -> None:
     if isinstance(window, ast.RowsWindow):
         message = f"{name} has a KEY: it holds the last row of each, and windows that count rows"
         message += " do not say of what"
+    elif isinstance(window, ast.SessionWindow | ast.WhenWindow):
+        message = f"{name} has a KEY: it holds the last row of each, and episodes are of many"
     elif window.internal:
         message = f"{name} has a KEY: its rows are taken back, and INTERNAL windows keep results"
     elif window.archive:

@@ -64,7 +64,9 @@ def _why_not(node: lp.Node) -> str | None:
             return "MATCH keeps the rows of its attempts, which must not be missing"
         case lp.Window():
             in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark)
-            return None if in_time else "a window that counts rows takes results back"
+            return (
+                None if in_time else "a window that counts rows, or of episodes, takes results back"
+            )
         case lp.GroupBy():
             return "aggregates keep all of their state"
         case lp.Distinct():

@@ -29,8 +29,10 @@ from dsms.sql.window import (
     Now,
     Partitioned,
     Rows,
+    Session,
     Time,
     Unbounded,
+    When,
     WindowSpec,
     keeps_all,
 )
@@ -74,7 +76,7 @@ def strict(node: Node) -> bool:
 
 def _strict_window(spec: WindowSpec, child: Node) -> bool:
     match spec:
-        case Rows() | Partitioned() | Latest():
+        case Rows() | Partitioned() | Latest() | Session() | When():
             return True
         case Now():
             return False

@@ -25,6 +25,7 @@ from dsms.sql.binder.aggregates import (
 )
 from dsms.sql.binder.answers import answers_at_boundaries, appending
 from dsms.sql.binder.calls import cast
+from dsms.sql.binder.closing import closing
 from dsms.sql.binder.context import Block, Bound, Context, project
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import bind_from
@@ -179,7 +180,8 @@ class _Block:
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
         if groups is not None:
-            node, place = beside(groups.node([node, *more]), joined)
+            inputs = closing(self.block, groups, [node, *more], joined)
+            node, place = beside(groups.node(inputs), joined)
             exprs, hidden = [place(e) for e in exprs], [place(e) for e in hidden]
             having = None if having is None else place(having)
         if having is not None:

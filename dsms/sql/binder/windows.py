@@ -1,33 +1,31 @@
-"""Windows: from what is written between the brackets to `dsms.sql.window`, and the rules that bind
-windows together."""
+"""Windows: from what is written between the brackets to `dsms.sql.window`, and what must be true of
+their SLIDEs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from dsms.sql import ast
-from dsms.sql.binder import archives, durations
-from dsms.sql.binder.appendable import appendable
-from dsms.sql.binder.context import Context
-from dsms.sql.binder.properties import append_only, why_not_append_only
+from dsms.sql.binder import durations
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
 from dsms.sql.functions.constants import zone_problem
-from dsms.sql.logical import Node, Window
 from dsms.sql.print_expressions import boundaries
-from dsms.sql.types import Schema
 from dsms.sql.window import (
     Landmark,
     Latest,
     Now,
     Partitioned,
     Rows,
+    Session,
     Slide,
     Time,
     Unbounded,
+    When,
     WindowSpec,
     counts,
 )
@@ -36,48 +34,20 @@ MOST_SUBWINDOWS = 1_000_000  # of one window: past this the ring would cost more
 DAY = 86_400_000_000
 
 
-def put_window(
-    ctx: Context,
-    child: Node,
+def window_spec(
     window: ast.Window,
     scope: Scope,
-    schema: Schema,
-    internal: bool,
-    inside: ast.Query | None = None,
-) -> Window:
-    """A window over a stream or an append-only result; DS306 for any other.  `internal`: Wstream
-    says so; `inside`: the query whose result it is."""
-    if not append_only(child):
-        reason = why_not_append_only(child)
-        hint = (
-            "write Istream(...) around the select list inside: what enters its answer is "
-            "appended, and stays"
-        )
-        if inside is not None:
-            hint += appendable(inside, window)
-        raise error(
-            "DS306",
-            f"a window needs an append-only input, and this result is not: {reason}",
-            window,
-            hint,
-        )
-    spec = window_spec(window, scope, ctx.every)
-    leaf = archives.leaf_of(child)
-    if window.archive or (leaf is not None and leaf.archive is not None):
-        archives.check_window(leaf, spec, window)
-    spec = replace(spec, internal=spec.internal or internal)
-    ctx.windows.append((spec, window))
-    return Window(child, spec, schema)
-
-
-def window_spec(window: ast.Window, scope: Scope, every: ast.Slide | None = None) -> WindowSpec:
+    every: ast.Slide | None = None,
+    extent: WindowSpec | None = None,
+) -> WindowSpec:
     """The typed window; `scope` are the columns that PARTITION BY may name.  `every`: boundaries of
-    the query, which a RANGE that follows the calendar moves at."""
+    the query, which a RANGE that follows the calendar moves at; `extent`: what it is but for its
+    options, where that is known."""
     slide = window.slide or (every if every is not None and _by_calendar(window, every) else None)
     zone = slide.time_zone if slide else None
     if slide is not None and zone is not None:
         check_zone(zone, slide)
-    extent = _extent(window, zone, slide is not None, scope)
+    extent = extent or _extent(window, zone, slide is not None, scope)
     spec = replace(extent, internal=window.internal, archive=window.archive)
     return spec if slide is None else _with_slide(spec, slide)
 
@@ -139,8 +109,13 @@ def _rows(window: ast.RowsWindow, scope: Scope) -> Rows | Partitioned:
     if until >= window.rows:
         hint = f"write ROWS {until + 1} or more, or a smaller UNTIL"
         raise error("DS313", "UNTIL must be less than ROWS", window, hint)
-    by = tuple(_partition_column(e, scope) for e in window.partition_by)
+    by = keys_of(window.partition_by, scope)
     return Partitioned(window.rows, until, by) if by else Rows(window.rows, until)
+
+
+def keys_of(exprs: Sequence[ast.Expr], scope: Scope) -> tuple[int, ...]:
+    """Where the columns of PARTITION BY, or BY, stand."""
+    return tuple(_partition_column(e, scope) for e in exprs)
 
 
 def _partition_column(expr: ast.Expr, scope: Scope) -> int:
@@ -216,6 +191,8 @@ def check_measure(
                 remedy = hint or "round both to a common unit, such as seconds"
                 raise error("DS310", message, at, remedy)
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+            pass
+        case Session() | When():
             pass
         case _:
             assert_never(spec)

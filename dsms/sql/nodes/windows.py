@@ -59,6 +59,25 @@ class UnboundedWindow(Window):
 
 
 @dataclass(frozen=True, slots=True)
+class SessionWindow(Window):
+    """``SESSION gap [BY c, ...]``: per key the rows that came since none did for `gap`: a length,
+    or an INTERVAL of the row."""
+
+    gap: Duration | Expr
+    by: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhenWindow(Window):
+    """``WHEN start UNTIL stop [BY c, ...]``: per key the rows from one for which `start` is true
+    on, while `stop` is true for none."""
+
+    start: Expr
+    stop: Expr
+    by: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LandmarkWindow(Window):
     """``SINCE instant [UNTIL u AGO]``: everything from that instant on, or what is older of it."""
 

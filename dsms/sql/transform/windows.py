@@ -48,7 +48,19 @@ class Windows(Expressions):
     now_window = node(ast.NowWindow)
     unbounded_window = node(ast.UnboundedWindow)
     landmark_window = node(ast.LandmarkWindow)
-    partition_keys = listed
+    partition_keys = window_keys = listed
+
+    @rule
+    def session_window(
+        self, pos: Pos, gap: ast.Duration | ast.Expr, by: tuple[ast.Expr, ...] | None
+    ) -> ast.SessionWindow:
+        return ast.SessionWindow(gap, by or (), pos=pos)
+
+    @rule
+    def when_window(
+        self, pos: Pos, start: ast.Expr, stop: ast.Expr, by: tuple[ast.Expr, ...] | None
+    ) -> ast.WhenWindow:
+        return ast.WhenWindow(start, stop, by or (), pos=pos)
 
     @token_rule("INT")
     def rows_window(self, pos: Pos, count: Token, until: int | None) -> ast.RowsWindow:

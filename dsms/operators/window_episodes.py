@@ -1,0 +1,244 @@
+"""[SESSION gap BY k] and [WHEN start UNTIL stop BY k]: episodes of a key, which end as a whole.
+
+Input    MON: rows in order of (ts, arrival).
+State    The rows of open episodes, chained by key; of sessions a heap of the instants at which the
+         open ones end, each of them there once.  What has ended is let go of at once.
+Cost     O(1) a row, and O(log keys) where a session begins, ends, or has been prolonged since its
+         entry in the heap was last looked at.
+Output   STR: all rows of an episode leave, announced, at its end.  `at_close`: MON: nothing until
+         an episode ends, then its rows, as of that instant.
+
+A row that leaves in the instant in which it came was never there; an episode that begins and ends
+in one instant was none (as a join result exists only if ts < exp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.operators.base import Builds
+from dsms.operators.basic import by_parts
+from dsms.operators.episode_kernels import come_and_go, ended, sessions, whens
+from dsms.operators.pieces import InStretches, Look
+from dsms.operators.window import dated, later
+from dsms.plan.identity import order, width
+from dsms.sql.logical import Window
+from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.sql.window import Session, When
+from dsms.state.batch import Batch
+from dsms.state.columns import numpy_true, numpy_valid, numpy_values
+from dsms.state.intern import Intern
+from dsms.state.rows import RowStore
+from dsms.state.vec import Vec
+
+Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
+NONE = -1
+
+
+@dataclass(slots=True)
+class EpisodesOp(InStretches):
+    """What windows of episodes share: the chains of their rows.
+
+    by        columns of the key;  order  id columns by which rows of one instant are sorted
+    at_close  rows are told when their episode ends, instead of as they come and leave"""
+
+    by: tuple[int, ...]
+    at_close: bool
+    schema: Schema
+    width: int
+    order: tuple[int, ...]
+    store: RowStore = field(init=False)
+    codes: Intern = field(init=False)
+    head: Vec = field(default_factory=Vec)  # by code: first and last slot of the open episode
+    tail: Vec = field(default_factory=Vec)
+    size: Vec = field(default_factory=Vec)  # ... and how many rows it has
+
+    def __post_init__(self) -> None:
+        self.store = RowStore(self.schema, self.width)
+        self.store.extra["link"] = Vec()
+        self.codes = Intern(len(self.by))
+
+    def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
+        rows = by_parts(dated(inputs[0]), self.order)
+        n = len(rows)
+        codes = self.codes.codes([rows.cols[k] for k in self.by], n, look)
+        self._room(n)
+        slots = self.store.append(rows)
+        self.store.extra["link"].extend_fill(n, NONE)
+        inside = np.zeros(n, np.bool_)
+        # each open episode has a row, and each row may end one
+        ends, heads = (np.empty(self.store.live, np.int64) for _ in range(2))
+        first = len(self.store) - n
+        gone, left = self._follow(rows, codes, first, upto, inside, ends, heads)
+        outside = slots[~inside]
+        out = self._told(rows.ts, inside, first, ends[:gone], heads[:gone], left)
+        self._settle(outside)
+        return out
+
+    def _follow(
+        self,
+        rows: Batch,
+        codes: np.ndarray,
+        first: int,
+        upto: int,
+        inside: np.ndarray,
+        ends: np.ndarray,
+        heads: np.ndarray,
+    ) -> tuple[int, int]:
+        """Chain the rows; how many episodes have ended, and how many rows these have."""
+        raise NotImplementedError
+
+    def _room(self, n: int) -> None:
+        """For all keys that are known, and n rows."""
+        for vec, blank in ((self.head, NONE), (self.tail, NONE), (self.size, 0)):
+            vec.extend_fill(self.codes.capacity - vec.n, blank)
+
+    def _chains(self) -> tuple[np.ndarray, ...]:
+        link = self.store.extra["link"]
+        return self.head.data, self.tail.data, self.size.data, link.data
+
+    def _told(
+        self,
+        ts: np.ndarray,
+        inside: np.ndarray,
+        first: int,
+        ends: np.ndarray,
+        heads: np.ndarray,
+        left: int,
+    ) -> Batch:
+        """What is told of the step; the rows that have left are buried."""
+        room = left if self.at_close else left + len(ts)
+        slot, at, dead = (np.empty(size, np.int64) for size in (room, room, left))
+        link, known = self.store.extra["link"].data, self.store.ts.data
+        sign = None
+        if self.at_close:
+            told = ended(ends, heads, link, known, slot, at, dead)
+        else:
+            sign = np.empty(room, np.int8)
+            told = come_and_go(ts, inside, first, ends, heads, link, known, slot, at, sign, dead)
+            sign = sign[:told] if len(ends) else None
+        slot, at = slot[:told], at[:told]
+        out = self.store.batch(slot, at, sign, np.full(told, FOREVER, np.int64))
+        self.store.bury(dead)
+        return out
+
+    def _settle(self, outside: np.ndarray) -> None:
+        """Rows that are in no episode go, gaps are closed, and keys without rows forgotten."""
+        self.store.bury(outside)
+        where = self.store.compact()
+        if where is not None:
+            there = self.head.view >= 0
+            for vec in (self.head, self.tail):
+                vec.view[there] = where[vec.view[there]]
+            link = self.store.extra["link"].view
+            link[link >= 0] = where[link[link >= 0]]
+        if self.codes.wants_purge(self.store.live):
+            self.codes.purge(self.head.view >= 0)
+
+    def live(self) -> int:
+        return self.store.live
+
+    def nbytes(self) -> int:
+        own = self.head.nbytes + self.tail.nbytes + self.size.nbytes
+        return own + self.store.nbytes + self.codes.nbytes
+
+    def next_due(self) -> int:
+        return FOREVER
+
+
+@dataclass(slots=True)
+class SessionWindowOp(EpisodesOp):
+    """[SESSION gap BY ...]; `gap`: µs, or what gives the INTERVAL of each row."""
+
+    gap: int | Evaluate = 0
+    end: Vec = field(default_factory=Vec)  # by code: where the open session ends
+    due: Vec = field(default_factory=Vec)  # a heap of such ends, with the codes of their keys
+    due_code: Vec = field(default_factory=Vec)
+
+    def _room(self, n: int) -> None:
+        EpisodesOp._room(self, n)
+        self.end.extend_fill(self.codes.capacity - self.end.n, ALWAYS)
+        self.due.reserve(n)
+        self.due_code.reserve(n)
+
+    def _follow(
+        self,
+        rows: Batch,
+        codes: np.ndarray,
+        first: int,
+        upto: int,
+        inside: np.ndarray,
+        ends: np.ndarray,
+        heads: np.ndarray,
+    ) -> tuple[int, int]:
+        gap = self.gap if isinstance(self.gap, int) else self.gap(rows.cols, len(rows))
+        heap = self.due.data, self.due_code.data, self.due.n
+        dues, gone, left = sessions(
+            rows.ts,
+            codes,
+            prolonged(rows.ts, gap),
+            upto,
+            first,
+            self.end.data,
+            *heap,
+            *self._chains(),
+            inside,
+            ends,
+            heads,
+        )
+        self.due.n = self.due_code.n = dues
+        return gone, left
+
+    def nbytes(self) -> int:
+        return EpisodesOp.nbytes(self) + self.end.nbytes + self.due.nbytes + self.due_code.nbytes
+
+    def next_due(self) -> int:
+        return int(self.due.data[0]) if self.due.n else FOREVER
+
+
+def prolonged(ts: np.ndarray, gap: int | pa.Array) -> np.ndarray:
+    """Up to where each row prolongs its session: its own instant, where it does not.  `gap`: µs,
+    or those of each row; NULL, zero and less do not."""
+    if isinstance(gap, int):
+        return later(ts, gap)
+    spans = np.maximum(numpy_values(gap), 0)
+    valid = numpy_valid(gap)
+    if valid is not None:
+        spans = np.where(valid, spans, 0)
+    return np.where(ts > FOREVER - spans, FOREVER, ts + spans)
+
+
+@dataclass(slots=True)
+class WhenWindowOp(EpisodesOp):
+    """[WHEN start UNTIL stop BY ...]."""
+
+    start: Evaluate = field(kw_only=True)
+    stop: Evaluate = field(kw_only=True)
+
+    def _follow(
+        self,
+        rows: Batch,
+        codes: np.ndarray,
+        first: int,
+        upto: int,
+        inside: np.ndarray,
+        ends: np.ndarray,
+        heads: np.ndarray,
+    ) -> tuple[int, int]:
+        start, stop = (numpy_true(says(rows.cols, len(rows))) for says in (self.start, self.stop))
+        return whens(rows.ts, codes, start, stop, first, *self._chains(), inside, ends, heads)
+
+
+def episodes_op(make: Builds, node: Window, spec: Session | When) -> EpisodesOp:
+    """The operator of such a window."""
+    wide = width(node)
+    common = spec.by, spec.at_close, node.schema, wide, order(node) if wide > 1 else (0,)
+    match spec:
+        case Session(gap):
+            return SessionWindowOp(*common, gap=gap if isinstance(gap, int) else make.expr(gap))
+        case When(start, stop):
+            return WhenWindowOp(*common, start=make.predicate(start), stop=make.predicate(stop))
