@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.errors import UsageError
+from dsms.intake import reorder
 from dsms.intake.convert import Converted, to_batch
 from dsms.intake.stream import StreamInput
 from dsms.sql.catalog import StreamDef
@@ -132,11 +134,16 @@ def collect(stream: StreamInput, out: list, early: list, before: int) -> int:
     return got.upto
 
 
-@given(st.data(), st.integers(0, 15))
+@given(st.data(), st.integers(0, 15), st.sampled_from([1, 3, reorder.LONG]))
 @settings(max_examples=examples(300), deadline=None)
-def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int) -> None:
+def test_disorder_within_slack_equals_sorted_input(data: Any, slack: int, long: int) -> None:
     """Rows, arrival numbers and what a frame-by-frame reader gets in the end, for any disorder and
-    any cuts."""
+    any cuts, and whatever frames are long."""
+    with mock.patch.object(reorder, "LONG", long):
+        _sorted_back(data, slack)
+
+
+def _sorted_back(data: Any, slack: int) -> None:
     ordered = sorted(data.draw(st.lists(st.integers(0, 60), max_size=40)))
     delays = data.draw(
         st.lists(st.integers(0, slack), min_size=len(ordered), max_size=len(ordered))
@@ -176,6 +183,17 @@ def test_cuts_change_nothing(ts: list[int], slack: int, cuts: list[int]) -> None
 
     edges = sorted({0, len(ts), *(c for c in cuts if c < len(ts))})
     assert run(edges) == run([0, len(ts)])
+
+
+def test_long_frames_that_come_in_order_wait_without_a_copy() -> None:
+    long = reorder.LONG
+    stream = StreamInput(StreamDef("s", EVENTS, timestamp=0, slack=2 * long))
+    frames = [pa.array(range(k * long, (k + 1) * long)) for k in range(3)]
+    for ts in frames:
+        stream.accept([ts, ts])
+    (first,) = stream.release().fresh
+    assert first.ts.tolist() == frames[0].to_pylist()
+    assert first.ts.ctypes.data == frames[0].buffers()[1].address
 
 
 def test_zero_slack_frames_are_handed_on_without_a_copy() -> None:
