@@ -309,15 +309,17 @@ def _replaced(errors: ErrorCounter, x: pa.Array, old: str, new: str) -> pa.Array
 
 def _split_part(errors: ErrorCounter, x: Value, separator: Value, place: Value) -> pa.Array:
     n = length(x, separator, place)
-    x, place = spread(x, n), spread(place, n)
-    place = refuse(
-        errors,
-        place,
-        ints(place) == 0,
-        [x, separator, place],
-        ARGUMENT,
-        "parts count from 1, or from -1",
-    )
+    x = spread(x, n)
+    if not isinstance(place, pa.Scalar) or place.as_py() == 0:
+        place = spread(place, n)
+        place = refuse(
+            errors,
+            place,
+            ints(place) == 0,
+            [x, separator, place],
+            ARGUMENT,
+            "parts count from 1, or from -1",
+        )
     kernel = by_distinct(_nth_part, _TEXT)
     return kernel(errors, x, separator, place)
 
@@ -325,7 +327,7 @@ def _split_part(errors: ErrorCounter, x: Value, separator: Value, place: Value) 
 def _nth_part(x: pa.Array, separator: str, place: int) -> pa.Array:
     if not separator:
         return x if abs(place) == 1 else either(pc.is_valid(x), pa.scalar(""), None)
-    parts = pc.split_pattern(x, separator)
+    parts = pc.split_pattern(x, separator, max_splits=place if place > 0 else None)
     bounds = ints(parts.offsets.cast(pa.int64()))
     counts = np.diff(bounds)
     index = place - 1 if place > 0 else counts + place
