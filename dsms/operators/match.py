@@ -69,8 +69,8 @@ class Automaton:
 
     def step(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         """Matches of all instants up to `upto`, of rows that are later than those before."""
-        for step, rows in zip(self.steps, inputs, strict=True):
-            step.come(rows, self.intern, look)
+        for k, (step, rows) in enumerate(zip(self.steps, inputs, strict=True)):
+            step.come(rows, self.intern, k == 0, look)
         capacity = 1 if self.intern is None else self.intern.capacity
         for step in self.steps:
             step.arrange(capacity)
@@ -172,7 +172,7 @@ class Automaton:
     def _sweep(self, upto: int) -> None:
         """Let go of what is of no use, if it is time."""
         attempts, since = self.attempts, upto - self.swept
-        if not attempts.crowded() and (since < self.span // LOOKS or not attempts.n):
+        if not attempts.crowded() and since < self.span // LOOKS:
             return
         self.swept = upto
         attempts.sweep(upto)

@@ -47,8 +47,9 @@ class Step:
         self.store = RowStore(self.schema, self.width) if self.many is None else self.many.store
         self.rows = empty_batch(self.schema, self.width)
 
-    def come(self, rows: Batch, intern: Intern | None, look: Look) -> None:
-        """The rows of a stretch; deletions and rows with a NULL in their key are left out."""
+    def come(self, rows: Batch, intern: Intern | None, new: bool, look: Look) -> None:
+        """The rows of a stretch; deletions are left out, rows with a NULL in their key, and those
+        whose key no attempt has, unless keys become known here (`new`)."""
         if rows.sign is not None and (rows.sign < 0).any():
             rows = rows.take(np.flatnonzero(rows.sign > 0))
         if self.by and len(rows) > 1:
@@ -65,7 +66,12 @@ class Step:
         if not keyed.all():
             some = np.flatnonzero(keyed)
             rows, values = rows.take(some), [taken(v, some) for v in values]
-        self.rows, self.code = rows, intern.codes(values, len(rows), look)
+        n = len(rows)
+        code = intern.codes(values, n, look) if new else intern.lookup(values, n)
+        if not new and n and code.min() < 0:
+            some = np.flatnonzero(code >= 0)
+            rows, code = rows.take(some), code[some]
+        self.rows, self.code = rows, code
 
     def arrange(self, capacity: int) -> None:
         """The rows of the stretch by key, of which there are so many."""
