@@ -296,6 +296,38 @@ def test_rows_whose_matches_leave_are_padded_again():
     assert join.inner.left.rows.store.live == 9 - 2
 
 
+AGAIN = "(SELECT DISTINCT k FROM a [RANGE 10 s]) AS d"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT d.k, b.v FROM {AGAIN}, b WHERE d.k = b.k",
+        f"SELECT d.k, c.v FROM (SELECT d.k FROM {AGAIN}, b WHERE d.k = b.k) AS d, c "
+        "WHERE d.k = c.k",
+        "SELECT d.k, b.v FROM (SELECT k FROM a [RANGE 10 s] UNION SELECT k FROM c [RANGE 5 s]) "
+        "AS d, b WHERE d.k = b.k",
+    ],
+    ids=["of one", "of two", "union"],
+)
+@pytest.mark.parametrize("how", ["tree", "pipeline"])
+def test_values_of_windows_that_come_again_are_met(sql: str, how: str):
+    """The first row of a value leaves its window, and a younger one stands for it."""
+    engine, twin = declared(sql, how), declared(sql, how)
+    for one in (engine, twin):
+        for stream in ("b", "c", "a"):
+            send(one, stream, [1, 2], 2)
+        send(one, "a", [1, 2], 8)
+        go_on(one, 9)
+    for stream in ("a", "b", "c"):
+        promise(engine, stream, 1)
+    for one in (engine, twin):
+        go_on(one, 30)
+    told = results(engine, ["q"])["q"]
+    assert told == results(twin, ["q"])["q"]
+    assert any(at == str(18 * S) and row.startswith("[1,") for _, _, at, row in told)
+
+
 # ---------------------------------------------------------------- at boundaries
 
 

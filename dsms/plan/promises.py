@@ -66,10 +66,18 @@ def reached(
             return
         lasts = tuple(child.pattern is Pattern.MON for child in here.children)
         yield Reached(leaf[:depth], here.node, k, known, some, times, lasts)
+        if _comes_back(here):
+            return
         known, times = _above(here.node, k, known), _times_above(here.node, times)
         for j, other in enumerate(here.children):
             if j != k:  # rows of the other inputs make some of these, too
                 some = some & _covered(other, _beside(here.node, j, known), n, covers)
+
+
+def _comes_back(phys: Phys) -> bool:
+    """Whether rows come on its output that no row of its input brings: a value of DISTINCT comes
+    again when the row that stood for it leaves its window and a younger one does not."""
+    return isinstance(phys.node, lp.Distinct) and phys.children[0].pattern is not Pattern.MON
 
 
 def _timestamp(node: lp.Node) -> dict[int, Expr]:
@@ -168,7 +176,7 @@ def _covered(phys: Phys, known: Mapping[int, int], n: int, covers: Covers) -> np
     """Of which of n combinations no row comes on that edge; `known` says by position which column
     of the combination stands there."""
     nothing = np.zeros(n, np.bool_)
-    if phys.strict or not known:
+    if phys.strict or not known or _comes_back(phys):
         return nothing
     match phys.node:
         case lp.StreamScan() as scan if scan.live:

@@ -137,6 +137,7 @@ def of_one_or_two(d: Draws) -> str:
             f"SELECT {told(f'DISTINCT {keys}')} FROM s{windows}",
             f"SELECT {told('DISTINCT s.k, t.x')} FROM {joined}",
             f"SELECT a.k, {some} FROM (SELECT DISTINCT k, x, c, f FROM s) AS a GROUP BY a.k",
+            f"SELECT a.k, t.x FROM (SELECT DISTINCT k, j FROM s{other}) AS a, t WHERE a.k = t.k",
             f"SELECT a.k, {some} FROM (SELECT k, x, c, f FROM s UNION ALL "
             "SELECT k, x, c, f FROM t) AS a GROUP BY a.k",
             "SELECT s.k, t.x, u.x FROM s, t, u WHERE s.k = t.k AND t.k = u.k",
