@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from dsms.errors import DsmsError
 from dsms.untrusted import messages
 from dsms_client import cli
+from dsms_client.files import arrowfile
 from dsms_client.files.open import read
 from dsms_client.files.options import Options
 from dsms_client.files.source import FileSource
@@ -272,3 +273,18 @@ def test_columns_are_judged_as_far_as_they_are_taken(load: Load) -> None:
 def test_only_text_is_followed(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["load", *words.split(), "--stream", "s", "--port", "1"]) == 2
     assert "only files of text grow" in capsys.readouterr().err
+
+
+def test_many_tiny_batches_are_put_together_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tiny:
+        asked = 0
+
+        @property
+        def num_rows(self) -> int:
+            Tiny.asked += 1
+            return 1
+
+    monkeypatch.setattr(arrowfile, "together", len)
+    batches: Any = (Tiny() for _ in range(1000))
+    assert list(arrowfile.gathered(batches, 600)) == [600, 400]
+    assert Tiny.asked <= 3 * 1000  # not all that wait, for each that comes

@@ -20,6 +20,15 @@ ALIGNED = (
     {"ensure_alignment": pa.ipc.Alignment.DataTypeSpecific} if hasattr(pa.ipc, "Alignment") else {}
 )
 _OPTIONS = pa.ipc.IpcReadOptions(**ALIGNED)
+# what reading raises where the bytes are no Arrow data, or no sound ones
+UNREADABLE = (
+    pa.ArrowException,
+    Malformed,
+    OSError,
+    UnicodeDecodeError,
+    OverflowError,
+    MemoryError,
+)
 
 
 def read_stream(data: bytes | memoryview, what: str = "`arrow`") -> pa.Table:
@@ -35,14 +44,7 @@ def read_stream(data: bytes | memoryview, what: str = "`arrow`") -> pa.Table:
         check_size(table.num_rows, table.num_columns)
         check_contents(table, limit)
         return table
-    except (
-        pa.ArrowException,
-        Malformed,
-        OSError,
-        UnicodeDecodeError,
-        OverflowError,
-        MemoryError,
-    ) as problem:
+    except UNREADABLE as problem:
         raise UsageError("DS510", f"{what} is not an Arrow IPC stream: {_line(problem)}") from None
 
 

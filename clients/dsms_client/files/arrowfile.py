@@ -16,7 +16,7 @@ from dsms.errors import UsageError
 from dsms.forms.encodings import for_frames, without_encodings
 from dsms.untrusted.batches import Batches
 from dsms.untrusted.footer import MARK
-from dsms.untrusted.malformed import Malformed
+from dsms.untrusted.stream import UNREADABLE
 from dsms.untrusted.types import check_schema
 from dsms_client.files import columnar, unreadable
 from dsms_client.files.options import Options
@@ -72,14 +72,7 @@ def explained(source: FileSource) -> Iterator[None]:
     """What is wrong with the file as DS530."""
     try:
         yield
-    except (
-        pa.ArrowException,
-        Malformed,
-        OSError,
-        UnicodeDecodeError,
-        OverflowError,
-        MemoryError,
-    ) as problem:
+    except UNREADABLE as problem:
         head = None if source.packed else source.raw_head()
         what = unreadable.arrow(problem, head)
         raise UsageError("DS530", f"cannot read {source.name} as Arrow: {what}") from None
@@ -109,14 +102,15 @@ def _simple(array: pa.Array) -> pa.Array:
 def gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Small batches, as who writes rows as they come leaves them, put together to at most `rows`
     rows."""
-    held: list[pa.RecordBatch] = []
+    held, many = list[pa.RecordBatch](), 0
     wrong: Exception | None = None
     try:
         for batch in batches:
-            if held and sum(one.num_rows for one in held) + batch.num_rows > rows:
+            if held and many + batch.num_rows > rows:
                 yield together(held)
-                held = []
+                held, many = [], 0
             held.append(batch)
+            many += batch.num_rows
     except Exception as problem:  # what came before it is sound
         wrong = problem
     if held:
@@ -136,9 +130,10 @@ def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def beginning(found: Batches, columns: Sequence[str], rows: int) -> pa.RecordBatch | None:
     """The first rows, at most so many; None if there are none, or no columns."""
-    held: list[pa.RecordBatch] = []
+    held, many = list[pa.RecordBatch](), 0
     for batch in found.of(columns, rows) if columns else ():
         held.append(simple(batch))
-        if sum(one.num_rows for one in held) >= rows:
+        many += batch.num_rows
+        if many >= rows:
             break
     return together(held).slice(0, rows) if held else None
