@@ -71,6 +71,7 @@ def test_items_of_a_list_are_rounded_too(written: str, stands: str) -> None:
     ("type_", "written", "stands"),
     [
         ("INT", "CAST('-17' AS INT)", -17),
+        ("INT", "-NULL", None),
         ("FLOAT", "CAST('1.5' AS FLOAT)", 1.5),
         ("DECIMAL(4, 2)", "CAST('1.255' AS DECIMAL(4, 2))", Decimal("1.26")),
         ("LIST(INT)", "CAST('[1,2]' AS LIST(INT))", "[1, 2]"),

@@ -220,6 +220,21 @@ def test_sums_of_a_sample_make_up_for_what_is_not_in_it(window: str) -> None:
         assert abs(row["s"] - sum(within)) < 4 * row["s_error"]
 
 
+def test_sums_of_a_sample_by_grouping_sets_are_scaled_in_each() -> None:
+    engine = _filled()
+    read = "FROM s [RANGE 1 h] SAMPLE 20 PERCENT"
+    kept: dict[object, list[float]] = {None: []}
+    for k, x in _rows(engine, f"SELECT k, x {read}"):
+        assert isinstance(x, float)
+        kept.setdefault(k, []).append(x)
+        kept[None].append(x)
+    sums = f"SELECT k, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a {read} GROUP BY ROLLUP (k)"
+    found = {k: row for k, *row in _rows(engine, f"{sums} WITH (sample = scale)")}
+    assert found.keys() == kept.keys()
+    for k, row in found.items():
+        assert row == pytest.approx(list(_estimates(kept[k], 20)), rel=1e-9)
+
+
 def test_weights_of_a_sample_of_what_was_shed_are_both() -> None:
     engine = Engine()
     engine.execute(STREAM.replace("RETAIN 1 h", "RETAIN 1 h WITH (shed = random)"))

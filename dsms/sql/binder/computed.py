@@ -92,7 +92,8 @@ def _constant(expr: Expr) -> Any:
         case Lit(value):
             return value
         case Call("neg", (operand,)):
-            return -_constant(operand)
+            value = _constant(operand)
+            return None if value is None else -value
         case Call("cast", (operand,), target) if target.numeric:
             value = _constant(operand)
             return _number(_read(value, target) if isinstance(value, str) else value, target)

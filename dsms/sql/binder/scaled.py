@@ -17,7 +17,7 @@ error.  All are made of sums of rows, so they are incremental, subtractable and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,7 @@ from dsms.sql import ast
 from dsms.sql.binder.aggregates import is_aggregate_call
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.codes import error
+from dsms.sql.expr import AggCall
 from dsms.sql.logical import GroupBy, Node, children
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
@@ -85,12 +86,19 @@ def check_summed(plain: Node, options: Sequence[ast.Option]) -> None:
     """`plain`: the query as it would be without them, for which sums are of what there are sums of.
     Raises DS361 and DS366 for those of intervals: an estimate is a FLOAT."""
     asked = next(_Asked(o) for o in options if _scales(o))
-    while not isinstance(plain, GroupBy):
-        (plain,) = children(plain)
-    for call in plain.aggs:
+    for call in _summed(plain):
         if call.fn != "count" and any(a.type == INTERVAL for a in call.args):
             hint = "sum a number, or leave it out"
             raise asked.refused("an estimate is a FLOAT, which no INTERVAL is", hint=hint)
+
+
+def _summed(node: Node) -> Iterator[AggCall]:
+    """The aggregates of a query; of one with grouping sets, of each of them."""
+    if isinstance(node, GroupBy):
+        yield from node.aggs
+        return
+    for child in children(node):
+        yield from _summed(child)
 
 
 def _scales(option: ast.Option) -> bool:
