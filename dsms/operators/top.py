@@ -171,7 +171,8 @@ class TopOp(InPieces):
         return self.input.store.live
 
     def nbytes(self) -> int:
-        own = self.lists.nbytes + self.trees.nbytes + self.members.nbytes + self.last.nbytes
+        by_key = self.members.nbytes + self.last.nbytes + self.longest.nbytes
+        own = self.lists.nbytes + self.trees.nbytes + by_key
         return own + self.input.nbytes + self.groups.nbytes + self.sort.nbytes
 
     def next_due(self) -> int:

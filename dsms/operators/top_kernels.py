@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from dsms.state.lists import cut
+from dsms.state.lists import cut, insert
 from dsms.state.trees import add, comes_before, take
 
 # what is kept: only what may ever come in, found from the end of the list; the first rows alone;
@@ -86,7 +86,8 @@ def _enter(rule, exp, order, lists, tree, of_key, of_row, c, s, touched, n, gone
         if above[s] >= first:
             gone[dropped] = s
             return n, dropped + 1
-    _link(lists, c, previous, s)
+    head, tail, before, after = lists
+    insert(head, tail, before, after, c, previous, s)
     kept[s] = True
     if not full or (first > 0 and comes_before(order, s, last[c])):
         n = _join(lists, of_key, member, c, previous, s, touched, n)
@@ -143,22 +144,6 @@ def _outlive(first, lists, above, kept, exp, c, s, gone, dropped):
                 dropped += 1
         p = following
     return dropped
-
-
-@njit(cache=True, nogil=True)
-def _link(lists, c, previous, s):
-    """Put s into the list behind `previous` (-1: first of all)."""
-    head, tail, before, after = lists
-    following = after[previous] if previous >= 0 else head[c]
-    before[s], after[s] = previous, following
-    if previous >= 0:
-        after[previous] = s
-    else:
-        head[c] = s
-    if following >= 0:
-        before[following] = s
-    else:
-        tail[c] = s
 
 
 @njit(cache=True, nogil=True)

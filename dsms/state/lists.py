@@ -26,6 +26,21 @@ def push(head, tail, before, after, code, slot):
 
 
 @njit(cache=True, nogil=True)
+def insert(head, tail, before, after, code, previous, slot):
+    """Put a slot into the list of `code` right behind `previous`; -1: at its head."""
+    following = after[previous] if previous >= 0 else head[code]
+    before[slot], after[slot] = previous, following
+    if previous >= 0:
+        after[previous] = slot
+    else:
+        head[code] = slot
+    if following >= 0:
+        before[following] = slot
+    else:
+        tail[code] = slot
+
+
+@njit(cache=True, nogil=True)
 def cut(head, tail, before, after, code, slot):
     """Take a slot out of the list of `code`."""
     if before[slot] >= 0:

@@ -49,14 +49,21 @@ def add(order, tree, code, slot):
         else:
             previous = at
             at = right[at]
+    _hang(tree, code, parent, smaller, slot)
+    behind = _split(order, tree, at, slot)
+    return behind if behind >= 0 else previous
+
+
+@njit(cache=True, nogil=True)
+def _hang(tree, code, parent, smaller, slot):
+    """Put a slot, or NIL, on that side of `parent`; without one it is the root."""
+    root, left, right, _ = tree
     if parent < 0:
         root[code] = slot
     elif smaller:
         left[parent] = slot
     else:
         right[parent] = slot
-    behind = _split(order, tree, at, slot)
-    return behind if behind >= 0 else previous
 
 
 @njit(cache=True, nogil=True)
@@ -105,19 +112,9 @@ def take(order, tree, code, slot):
         else:
             at, b = b, left[b]
             later = True
-        if parent < 0:
-            root[code] = at
-        elif smaller:
-            left[parent] = at
-        else:
-            right[parent] = at
+        _hang(tree, code, parent, smaller, at)
         parent, smaller = at, later
-    if parent < 0:
-        root[code] = NIL
-    elif smaller:
-        left[parent] = NIL
-    else:
-        right[parent] = NIL
+    _hang(tree, code, parent, smaller, NIL)
 
 
 @njit(cache=True, nogil=True)

@@ -13,8 +13,8 @@ from numba import njit
 
 from dsms.aggregates.parts.base import GroupEvents
 from dsms.aggregates.parts.heap import Linked, older
-from dsms.aggregates.parts.links import NIL
 from dsms.state.lengthening import grown
+from dsms.state.lists import cut, insert
 
 ALL = 1 << 62
 ROOM = 1 << 16  # words of answers worked on at a time
@@ -23,31 +23,10 @@ ROOM = 1 << 16  # words of answers worked on at a time
 @njit(cache=True, nogil=True)
 def _enter(g, s, ages, head, tail, before, after):
     """Slot s takes its place in the list of g."""
-    at, behind = tail[g], np.int64(NIL)
+    at = tail[g]
     while at >= 0 and older(s, at, ages):
-        at, behind = before[at], at
-    before[s], after[s] = at, behind
-    if at >= 0:
-        after[at] = s
-    else:
-        head[g] = s
-    if behind >= 0:
-        before[behind] = s
-    else:
-        tail[g] = s
-
-
-@njit(cache=True, nogil=True)
-def _leave(g, s, head, tail, before, after):
-    a, b = before[s], after[s]
-    if a >= 0:
-        after[a] = b
-    else:
-        head[g] = b
-    if b >= 0:
-        before[b] = a
-    else:
-        tail[g] = a
+        at = before[at]
+    insert(head, tail, before, after, g, at, s)
 
 
 @njit(cache=True, nogil=True)
@@ -83,7 +62,7 @@ def _serve(
             if sign[i] > 0:
                 _enter(g, s, ages, head, tail, before, after)
             else:
-                _leave(g, s, head, tail, before, after)
+                cut(head, tail, before, after, g, s)
         if emit[i] >= 0 and n[g] > 0:
             at, left = head[g], most
             while at >= 0 and left > 0:
