@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dsms
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.sharing import collective, search
+from dsms.sharing import search, searches
 from dsms.sharing.member import Member
 from dsms.sharing.threshold import threshold
 from tests.effort import examples
@@ -68,7 +68,7 @@ def members(engine: Engine) -> list[Member[Any]]:
 
 def found(engine: Engine) -> int:
     """Groups that indices found at the last boundaries, of all queries."""
-    return sum(s.found for m in members(engine) if (s := collective.search_of(m)) is not None)
+    return sum(s.found for m in members(engine) if (s := searches.search_of(m)) is not None)
 
 
 def rows(rng: Random, n: int, start: int, wild: bool) -> tuple[list[list[Any]], int]:
@@ -293,7 +293,7 @@ def test_explain_and_show_sharing_tell():
 
 
 def found_once(engine: Engine) -> int:
-    (one,) = {s.found for m in members(engine) if (s := collective.search_of(m)) is not None}
+    (one,) = {s.found for m in members(engine) if (s := searches.search_of(m)) is not None}
     return one
 
 

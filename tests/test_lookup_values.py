@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.sharing import collective
+from dsms.sharing import searches
 from dsms.sharing.threshold import AT_ONCE, UNSEEN
 from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
@@ -144,7 +144,7 @@ def counting(way: str = "synopsis = collective", having: str = "COUNT(*) > ?") -
 
 def index_of(engine: Engine) -> CollectiveIndex:
     (member,) = members(engine)
-    search = collective.search_of(member)
+    search = searches.search_of(member)
     assert search is not None and isinstance(search.index, CollectiveIndex)
     return search.index
 
@@ -157,7 +157,7 @@ def test_one_index_finds_the_groups_of_any_value() -> None:
         ask(engine, f"LOOKUP q ({value})")
         assert index_of(engine) is index
     (member,) = members(engine)
-    search = collective.search_of(member)
+    search = searches.search_of(member)
     ask(engine, "LOOKUP q (80)")
     assert search is not None and 0 < search.found < 10
     ask(engine, "LOOKUP q (0)")

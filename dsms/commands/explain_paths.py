@@ -12,7 +12,7 @@ from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.paths import MEANINGS
 from dsms.plan.text import aggregate, expression
 from dsms.running.runtime import Runtime
-from dsms.sharing import collective
+from dsms.sharing import searches
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
 from dsms.sharing.columns import needed
 from dsms.sharing.feed import SingleFeed
@@ -118,7 +118,7 @@ def _synopses(
 
 def _index(runtime: Runtime, member: Member) -> Iterator[str]:
     """How a collective index finds its groups, if one does or is asked for."""
-    asked, found = collective.threshold_of(member), collective.search_of(member)
+    asked, found = searches.threshold_of(member), searches.search_of(member)
     wished = member.seeking.wish == "collective"
     if asked is None:
         if member.seeking.any_value and not member.above.nodes:
@@ -126,7 +126,7 @@ def _index(runtime: Runtime, member: Member) -> Iterator[str]:
         elif wished:
             yield f"collective index: none, {NO_INDEX}"
         return
-    if not wished and collective.index_of(member) is None:
+    if not wished and searches.index_of(member) is None:
         return
     what = _threshold(runtime, asked, member.group)
     if member.loose is not None:

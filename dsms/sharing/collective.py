@@ -33,23 +33,17 @@ from dsms.sharing.answer_source import AnswerSource
 from dsms.sharing.column import AggregateColumn
 from dsms.sharing.feed import GroupFeed
 from dsms.sharing.incremental import Answers
-from dsms.sharing.member import Above, Cells, Due, Member, loosened
+from dsms.sharing.member import Above, Cells, Due, Member
 from dsms.sharing.request import Request
 from dsms.sharing.search import Search, passing, value_of
-from dsms.sharing.threshold import (
-    UNSEEN,
-    Threshold,
-    counts,
-    extreme,
-    rounded_up,
-    sums,
-    threshold,
-)
+from dsms.sharing.searches import least_of, of_small, threshold_of
+from dsms.sharing.threshold import UNSEEN, counts, extreme, rounded_up, sums
 from dsms.sql.expr import AggCall
 from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.extreme_index import ExtremeIndex
 
 P = 2  # levels of each size
+SILENT = 64  # boundaries after which it is looked whether something is found at any to come
 Place = tuple[int, int]  # a member that is due, and which of its boundaries
 
 
@@ -106,18 +100,6 @@ class Bundle:
     def loose(self) -> bool:
         """Whether what the index finds is the answer."""
         return self.alone is not None and self.alone.loose is not None
-
-
-def threshold_of(member: Member[Any]) -> Threshold | None:
-    """By what an index finds the member's groups; None if it can't, or is not to."""
-    seeking = member.seeking
-    if not seeking.known:
-        nodes, one = member.above.nodes, isinstance(member.request, Request)
-        below = seeking.wish == "collective"
-        found = threshold(member.request, nodes, seeking.within, below) if one else None
-        seeking.know(found)
-        member.loose = loosened(member.above, found) if seeking.within and found else None
-    return None if seeking.wish == "none" else seeking.threshold
 
 
 def bundles(group: Asking, due: Sequence[Due[Request]]) -> list[Bundle]:
@@ -214,26 +196,6 @@ def _search(group: Asking, search: Search, column: AggregateColumn, call: AggCal
     return search
 
 
-def search_of(member: Member[Any]) -> Search | None:
-    """What finds the member's groups; None before it has been asked."""
-    asked, view = threshold_of(member), member.view
-    if asked is None or view is None or not view.single:
-        return None
-    return member.own if member.seeking.alone else view.column(asked.call).searches.get(asked.call)
-
-
-def index_of(member: Member[Any]) -> CollectiveIndex | ExtremeIndex | None:
-    """The index that finds the member's groups, if there is one."""
-    found = search_of(member)
-    return None if found is None or found.rests else found.index
-
-
-def forget(column: AggregateColumn, members: Sequence[Member[Any]]) -> None:
-    """Let go of what no member asks any more."""
-    asked = {t.call for m in members if (t := threshold_of(m)) is not None}
-    column.searches = {c: s for c, s in column.searches.items() if c in asked}
-
-
 # ---------------------------------------------------------------- answers
 
 
@@ -243,11 +205,17 @@ def answers(
     """The answer rows of the members of these bundles, by their places in `due`."""
     pieces: dict[Place, tuple[list[pa.Array], int]] = {}
     for bundle in found:
-        for span, places in sorted(bundle.spans.items()):
+        asked = sorted(bundle.spans.items())
+        for k, (span, places) in enumerate(asked):
             _answer(group, bundle, span, due, places, pieces)
             for column in {id(c): c for c in map(bundle.view.column, bundle.aggs)}.values():
                 column.sums.ahead(column, *span, bundle.step)
             yield
+            if k % SILENT == SILENT - 1 and _is_silent(bundle, span[0], due):
+                assert bundle.nothing is not None
+                rest = (place for _, places in asked[k + 1 :] for place in places)
+                pieces.update(dict.fromkeys(rest, bundle.nothing))
+                break
     out = {}
     for i in (i for b in found for i in b.places):
         member, at = due[i]
@@ -263,6 +231,14 @@ def answers(
     return out
 
 
+def _is_silent(bundle: Bundle, low: int, due: Sequence[Due[Request]]) -> bool:
+    """Whether no group passes in sub-windows from `low` on, and so none at later boundaries."""
+    if bundle.search.found or bundle.nothing is None or bundle.alone is not None:
+        return False
+    least = min(least_of(due[i][0]) for i in bundle.places)
+    return bundle.search.ended(bundle.column, bundle.call, max(bundle.spans)[1], low, least)
+
+
 def _answer(
     group: Asking,
     bundle: Bundle,
@@ -273,7 +249,7 @@ def _answer(
 ) -> None:
     """Members with the same window and boundary: keys ++ aggregates of the groups above their
     thresholds, in the order of the keys."""
-    leasts = [_least(due[i][0]) for i, _ in places]
+    leasts = [least_of(due[i][0]) for i, _ in places]
     code, exact = _found(bundle, span, min(leasts))
     if not len(code) and bundle.nothing is not None:  # as at most boundaries of a silence
         pieces.update(dict.fromkeys(places, bundle.nothing))
@@ -341,7 +317,7 @@ def _groups(
             passed = _fulfilling(bundle, bundle.alone, state, len(code))
             code, state = code[passed], column.algebra.take(state, passed)
         return code, np.full(len(code), np.iinfo(np.int64).max), state
-    if bundle.alone is not None and _below(bundle.alone):
+    if bundle.alone is not None and of_small(bundle.alone):
         passed = np.flatnonzero((value > 0) & (value < least))
     else:
         passed = passing(call, value, least)
@@ -385,16 +361,6 @@ def _candidates(bundle: Bundle, span: tuple[int, int], least: float) -> tuple[np
     search.bring(column, bundle.call, span[1], span[0])
     if index.next != span[1] or not index.exact_from(span[0]):
         return np.arange(column.synopsis.groups), True
-    if _below(bundle.alone):
+    if of_small(bundle.alone):
         return index.below(span[0], int(least)), False
     return index.above(span[0], int(least)), False
-
-
-def _below(member: Member[Any]) -> bool:
-    return (found := threshold_of(member)) is not None and found.below
-
-
-def _least(member: Member[Any]) -> float:
-    found = threshold_of(member)
-    assert found is not None
-    return found.least

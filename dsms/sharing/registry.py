@@ -10,7 +10,7 @@ from dsms.operators.expressions import ErrorCounter
 from dsms.periodic.counted import Numbers
 from dsms.periodic.evaluated import EvaluatedQuery
 from dsms.plan.paths import Offer
-from dsms.sharing import choose_synopsis, collective
+from dsms.sharing import choose_synopsis, searches
 from dsms.sharing.answer_source import AnswerSource, SignedFeed
 from dsms.sharing.choose_synopsis import foreseen
 from dsms.sharing.column import AggregateColumn
@@ -319,7 +319,7 @@ class Registry:
             used = {id(c) for m in group.members if m.view is not None for _, c in m.view.columns()}
             feed.columns = {c: column for c, column in feed.columns.items() if id(column) in used}
             for column in feed.columns.values():
-                collective.forget(column, group.members)
+                searches.forget(column, group.members)
             if any(m.reads(feed) for m in group.members):
                 kept.append(feed)
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dsms.sharing import collective
+from dsms.sharing import searches
 from dsms.sharing.column import FeedColumn
 from dsms.sharing.columns import ROWS, needed
 from dsms.sharing.feed import Feed, SingleFeed
@@ -184,10 +184,10 @@ def indices(group: Group) -> Iterator[Shared]:
     """CI: queries that ask one collective index."""
     by: dict[int, list[Member]] = {}
     for member in group.members:
-        if (index := collective.index_of(member)) is not None:
+        if (index := searches.index_of(member)) is not None:
             by.setdefault(id(index), []).append(member)
     for mine in by.values():
-        asked, view = collective.threshold_of(mine[0]), mine[0].view
+        asked, view = searches.threshold_of(mine[0]), mine[0].view
         if len(mine) > 1 and asked is not None and view is not None:
             kind = view.column(asked.call).synopsis.kind
             yield Shared(tuple(mine), view.parts[0].feed, (asked.call,), (kind,))

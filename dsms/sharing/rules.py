@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dsms.sharing import collective, report
+from dsms.sharing import report, searches
 from dsms.sharing.columns import sources
 from dsms.sharing.covers import terms
 from dsms.sharing.feed import Feed
@@ -176,7 +176,7 @@ def _only_slower(pair: Pair) -> bool:
 
 def _indices(member: Member) -> set[int]:
     """The index that it asks."""
-    found = collective.index_of(member)
+    found = searches.index_of(member)
     return set() if found is None else {id(found)}
 
 

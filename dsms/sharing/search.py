@@ -25,6 +25,8 @@ STEP = 8.0  # a level of a group that occurs in a sub-window
 COMPARED = 0.4  # a group's stamp
 PROBED = 150.0  # a group that is found
 ANSWER = 60_000.0  # an answer, whatever is in it
+STRETCH = 64  # sub-windows that are looked at together, where there are many
+CELLS = 1 << 14  # cells that are looked at together, about
 RESTS = 15  # evaluations before an index that did not pay is tried again
 MOST = 2**63
 
@@ -41,10 +43,27 @@ class Indexed(Protocol):
 
 
 def over(column: Indexed, start: int, stop: int) -> Iterator[tuple[int, np.ndarray, State]]:
-    """The sub-windows from `start` to `stop` that are held, with groups and their cells."""
+    """The sub-windows from `start` to `stop` that are held, with groups and their cells; perhaps
+    without some to which nothing came."""
     held = column.synopsis
-    for number in range(max(start - column.base, held.first), min(stop - column.base, held.next)):
-        yield column.base + number, *held.cells_of(number)
+    for first, end in _stretches(held, start - column.base, stop - column.base):
+        for number in range(first, end):
+            yield column.base + number, *held.cells_of(number)
+
+
+def _stretches(held: Synopsis, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Of what is held between these, if it is much, only stretches to which something came."""
+    start, stop = max(start, held.first), min(stop, held.next)
+    if not held.groups or stop - start < 2 * STRETCH or held.cost(STRETCH) > STRETCH / 4:
+        yield start, stop
+        return
+    some = max(1, CELLS // held.groups)
+    begin = np.arange(start, stop, STRETCH)
+    end = np.minimum(begin + STRETCH, stop)
+    for k in range(0, len(begin), some):
+        cells = held.probe(begin[k : k + some], end[k : k + some])
+        there = held.algebra.present(cells).reshape(-1, held.groups).any(axis=1)
+        yield from ((int(begin[k + i]), int(end[k + i])) for i in np.flatnonzero(there).tolist())
 
 
 def value_of(column: Indexed, call: AggCall, state: State) -> np.ndarray | None:
@@ -85,7 +104,12 @@ class Search:
         index = self.index
         assert index is not None
         index.grow(column.synopsis.groups)
-        for number, group, state in over(column, index.next, upto):
+        first, end = column.base + column.synopsis.first, column.base + column.synopsis.next
+        end = min(upto, end)
+        if end <= max(first, index.next):
+            return
+        self.came = 0
+        for number, group, state in over(column, index.next, end):
             value = value_of(column, call, state)
             if value is None:
                 assert isinstance(index, CollectiveIndex)
@@ -93,11 +117,20 @@ class Search:
                 continue
             there = np.flatnonzero(value > -np.inf if extreme(call) else value)
             group, value = group[there], value[there]
-            self.came = len(group)
+            self.came = len(group) * (number == end - 1)
             if isinstance(index, ExtremeIndex):
                 index.update(number, group, value)
             else:
                 index.update(number, oldest, group, value)
+        index.next = end
+
+    def ended(self, column: Indexed, call: AggCall, upto: int, low: int, least: float) -> bool:
+        """Whether no group is found in sub-windows from `low` on; those before `upto` are there."""
+        self.bring(column, call, upto, column.base + column.synopsis.first)
+        if isinstance(self.index, ExtremeIndex):
+            return not len(self.index.above(low, least))
+        assert self.index is not None
+        return self.index.exact_from(low) and not len(self.index.above(low, int(least)))
 
     def told(self, found: int) -> None:
         """So many groups were found."""
@@ -139,9 +172,15 @@ class Peaks:
             self.first, self.peaks = oldest, []
         elif oldest > self.first:
             self.peaks, self.first = self.peaks[oldest - self.first :], oldest
-        for _, _, state in over(column, self.first + len(self.peaks), upto):
+        for number, _, state in over(column, self.first + len(self.peaks), upto):
+            self._know(number)
             numbers = whole_numbers(state, True)
             self.peaks.append(MOST if numbers is None else int(np.abs(numbers).max(initial=0)))
+        self._know(min(upto, column.base + column.synopsis.next))
+
+    def _know(self, upto: int) -> None:
+        """Nothing came to the sub-windows before `upto` that are not known."""
+        self.peaks += [0] * (upto - self.first - len(self.peaks))
 
     def fit(self, low: int) -> bool:
         """Whether no sum over sub-windows from `low` on leaves 64 bits."""

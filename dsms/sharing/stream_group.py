@@ -11,7 +11,7 @@ import numpy as np
 
 from dsms.api import Cancel
 from dsms.plan.boundaries import next_boundary
-from dsms.sharing import collective
+from dsms.sharing import collective, searches
 from dsms.sharing.choose_synopsis import MANY, outgrown
 from dsms.sharing.feed import Feed, GroupFeed, numbers_of
 from dsms.sharing.group import Group
@@ -228,9 +228,9 @@ class StreamGroup(Group[GroupFeed, Request]):
 
     def _portions(self, due: list[Due[Request]]) -> Iterator[list[Due[Request]]]:
         """Members whose groups an index may find share it: many of them in one go."""
-        seek = [d for d in due if collective.threshold_of(d[0]) is not None]
+        seek = [d for d in due if searches.threshold_of(d[0]) is not None]
         if seek:
-            due = [d for d in due if collective.threshold_of(d[0]) is None]
+            due = [d for d in due if searches.threshold_of(d[0]) is None]
             yield from portions(seek, 1)
         if due:
             yield from portions(due, numbers_of(self.feed))
