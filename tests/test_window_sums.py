@@ -72,7 +72,7 @@ class Column:
 
 
 STEP = st.tuples(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(-(2**40), 2**62)), max_size=8),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(-(2**40), 2**54)), max_size=8),
     st.sampled_from([0, 1, 1, 1, 1, 2, 3]),  # boundaries to the next answer
     st.sampled_from([1, 1, 1, 2]),  # the step that is foretold
     st.sampled_from([12, 12, 12, 9, 17]),  # the width
