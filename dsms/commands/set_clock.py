@@ -4,6 +4,9 @@ far.
 The clock of a query never goes back, so the queries that read the stream are registered anew, in
 their order, over what is kept then; the stream itself is as if its clock had never passed the
 instant.  Results that were told stay told, and are numbered on.
+
+Punctuations are taken back with it, and where the clock stands right they alone are: queries have
+let go of rows by them, so these begin anew, too.
 """
 
 from __future__ import annotations
@@ -67,14 +70,15 @@ def set_clock(
     if not runtime.replaying:
         _check_kind(entry, queries, catalog)
     to = instant_of(statement.clock, now)
-    if not _is_ahead(entry, to):
+    back = _is_ahead(entry, to)
+    if not back and (entry.promises is None or not entry.promises.count):
         return Done(f"the clock of stream {name} has not passed {instant_text(to)}")
     if not runtime.replaying:
         _check(runtime, key, to, queries, catalog)
     anew = [_bound(runtime, query) for query in queries]
     said = replace(statement, clock=ast.Instant(to))
     store(lambda s: None, "statement", to_sql(said).encode())
-    notes = tuple(_moved(runtime, key, to, anew, catalog))
+    notes = tuple(_moved(runtime, key, to if back else None, anew, catalog))
     keys = [q.home for q in queries]
     try:
         yield from arriving(runtime, keys)
@@ -85,6 +89,8 @@ def set_clock(
         for query in keys:
             arrive(runtime, query)
     begun = f"; registered anew: {listed(_names(queries, catalog))}" if queries else ""
+    if not back:
+        return Done(f"punctuations of stream {name} are taken back{begun}", notes)
     was = instant_text(entry.completed + 1)
     return Done(
         f"the clock of stream {name} is set back from {was} to {instant_text(to)}{begun}", notes
@@ -197,9 +203,10 @@ def _bound(runtime: Runtime, query: Registered) -> Anew:
 
 
 def _moved(
-    runtime: Runtime, key: str, to: int, anew: list[Anew], catalog: Catalog
+    runtime: Runtime, key: str, to: int | None, anew: list[Anew], catalog: Catalog
 ) -> Iterator[str]:
-    """Do it; what the user should know of the queries of which he may know."""
+    """Do it; what the user should know of the queries of which he may know.  None: the clock stays
+    where it is."""
     held = {s for a in anew for s in a.old.reads if s in runtime.rings}
     for stream in held:  # what is there stays there until all have begun again
         ring = runtime.rings[stream]
@@ -207,8 +214,11 @@ def _moved(
         ring.keep(WHO, Need(ring.length, rows, ring.span, ago=ago))
     for query in anew:
         detach(runtime, query.old.home)
-    _set_back(runtime, key, to)
-    _set_tables_back(runtime, {t for a in anew for t in a.old.tables}, to)
+    if to is None:
+        runtime.inputs[key].promises = None
+    else:
+        _set_back(runtime, key, to)
+        _set_tables_back(runtime, {t for a in anew for t in a.old.tables}, to)
     read = {Catalog.key(name) for a in anew for name in a.definition.over}
     for query in anew:
         own = query.old.home
