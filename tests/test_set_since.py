@@ -118,7 +118,6 @@ def test_rows_that_are_stamped_are_known_from_now_on() -> None:
 
 
 REFUSED = {
-    "CREATE STREAM s (k INT, t TIMESTAMP) TIMESTAMP BY t KEY (k)": "has a KEY",
     STREAM.format("") + "END STREAM s": "has ended",
     STREAM.format("") + "HEARTBEAT s AT 40 s": "has rows already, or its clock has come",
     STREAM.format("") + SINCE: "has rows already",

@@ -2,7 +2,8 @@
 
 A stream that gets the rows that another one kept, after a move, is as if it had had the others,
 too, and had let go of them: as if a row had come in the microsecond before the instant.  So
-whatever rests on rows of those times says that it lacks some.
+whatever rests on rows of those times says that it lacks some.  Of a stream with KEY it says that
+what it held before is not known; what it holds comes as rows of whatever instants.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ def set_since(
         _check(runtime, key, since, now, catalog)
     said = ast.SetSince(statement.name, ast.Instant(since), pos=statement.pos)
     store(lambda s: None, "statement", to_sql(said).encode())
-    if since > MIN_INSTANT:
+    if entry.definition.key:
+        entry.unknown = max(since - 1, ALWAYS)
+    elif since > MIN_INSTANT:
         _begin(runtime, key, entry, since - 1)
-    return Done(f"rows of stream {name} are known since {instant_text(since)}")
+    known = f"what stream {name} holds is" if entry.definition.key else f"rows of stream {name} are"
+    return Done(f"{known} known since {instant_text(since)}")
 
 
 def _check(runtime: Runtime, key: str, since: int, now: int | None, catalog: Catalog) -> None:
     """Raise DS333 where it would be no news, or not true."""
     entry = runtime.inputs[key]
     name = entry.definition.name
-    if entry.definition.key:
-        raise _refused(f"stream {name} has a KEY: it holds what it has, however old that is")
     if entry.ended:
         raise _refused(f"stream {name} has ended")
     if entry.newest > ALWAYS or entry.waiting or entry.completed >= since:
@@ -57,7 +59,8 @@ def _check(runtime: Runtime, key: str, since: int, now: int | None, catalog: Cat
             raise _refused(f"{stamped} no time is known yet", "call advance(now) first")
         if since > now:
             raise _refused(f"{stamped} that time has yet to be")
-    readers = [q for q in runtime.queries.values() if key in q.reads]
+    own = Catalog.key(entry.definition.own or "")
+    readers = [q for k, q in runtime.queries.items() if key in q.reads and k != own]
     if readers:
         known = [q.name for q in readers if catalog.find(q.name)] or ["queries of others"]
         raise _refused(f"stream {name} is read already: {listed(known)}")

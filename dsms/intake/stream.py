@@ -44,6 +44,7 @@ class StreamInput:
     moved_up  whether some row of LATE INTO has a later instant than its timestamp column says
     fed_by    the queries that give it its rows (`dsms.intake.fed`); empty: rows come from outside
     lacking   of queries that fed it what streams that shed had left: until when, which share
+    unknown   with KEY: before that instant it is not known what it held (SET SINCE); ALWAYS: it is
     """
 
     moved_up = False
@@ -51,6 +52,7 @@ class StreamInput:
     lacking: tuple[tuple[int, float], ...] = ()
     shedder: Shedder | None = None
     promises: Promises | None = None
+    unknown = ALWAYS
 
     def __init__(self, definition: StreamDef, first_arrival: int = 0) -> None:
         self.definition = definition
@@ -343,10 +345,8 @@ class StreamInput:
             )
         if not len(ts):
             return Accepted(0, refusals=refusals)
-        known = max(self.newest, self.promised)
-        bad = self.contradicting(cols, ts)
-        verdict, newest = self._judged(ts, bad)
-        self.newest = newest
+        known, bad = max(self.newest, self.promised), self.contradicting(cols, ts)
+        verdict, self.newest = self._judged(ts, bad)
         if verdict is None:
             self._queue(ts, cols)
             return Accepted(len(ts), refusals=refusals)

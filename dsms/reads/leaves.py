@@ -84,7 +84,8 @@ def lacking(
             since = view_from(runtime, query, at), partial_from(runtime, query, at)
             yield from ((known, read) for known in since if known is not None)
         for part in _streams_of(read):
-            found = complete_from(runtime, part, at, _floor(floor, part))
+            appended = read.kind == "appended"
+            found = complete_from(runtime, part, at, _floor(floor, part), appended)
             if found is not None:
                 yield found, part
 

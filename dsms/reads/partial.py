@@ -7,7 +7,7 @@ from dsms.errors import UsageError
 from dsms.intake.values import instant_text
 from dsms.reads.views import shown_at
 from dsms.running.beginning import until_full
-from dsms.running.past import Past, pasts
+from dsms.running.past import Past, held_after, pasts
 from dsms.running.registered import Registered
 from dsms.running.runtime import Runtime
 from dsms.sql.types import ALWAYS, FOREVER
@@ -46,10 +46,13 @@ def _was_short(runtime: Runtime, query: Registered, shown: int) -> bool:
 
 def _gone(runtime: Runtime, query: Registered, past: Past, shown: int) -> int | None:
     """The instant up to which its windows over a stream may lack rows; None: they lack none."""
+    held = _held(runtime, query, past, shown)
     if past.current:
-        return None
+        return held
     ring = runtime.rings.get(past.stream)
     gone = runtime.handed_on(past.stream) if ring is None else ring.reach
+    if gone <= ALWAYS and held is not None:
+        return held
     if past.length is not None:
         if query.partial_until < FOREVER:
             gone = min(gone, query.partial_until - past.length)
@@ -57,6 +60,14 @@ def _gone(runtime: Runtime, query: Registered, past: Past, shown: int) -> int | 
     if past.rows is None and query.partial_until < FOREVER:
         return None
     return min(gone, shown)
+
+
+def _held(runtime: Runtime, query: Registered, past: Past, shown: int) -> int | None:
+    """The instant up to which a stream with KEY may have held what is not known."""
+    at = runtime.inputs[past.stream].unknown
+    if at <= ALWAYS or held_after((past,), {past.stream: at}, shown) <= shown:
+        return None
+    return min(at, shown)
 
 
 def gone(query: Registered, since: int) -> UsageError:

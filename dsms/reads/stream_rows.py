@@ -8,6 +8,7 @@ from typing import assert_never
 from dsms.errors import UsageError
 from dsms.intake.values import duration_text, instant_text
 from dsms.oneshot.reads import Read
+from dsms.plan.windows import until
 from dsms.running.recents import gone_upto
 from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
@@ -65,12 +66,17 @@ def subwindows(runtime: Runtime, read: Read, at: int) -> list[SubWindow]:
     return list(ring.subwindows(since, at))
 
 
-def complete_from(runtime: Runtime, read: Read, at: int, floor: int = ALWAYS) -> int | None:
+def complete_from(
+    runtime: Runtime, read: Read, at: int, floor: int = ALWAYS, appended: bool = False
+) -> int | None:
     """The instant from which on all rows of the stream are there that a leaf needs as of `at`; None
-    if no row is missing.  `floor`: rows up to there can't be used."""
+    if no row is missing.  `floor`: rows up to there can't be used.  `appended`: it needs what a
+    stream with KEY held at all times."""
     if _nothing(runtime, read, at):
         return None
     held, key = _held(runtime, read, at), _key(read)
+    if (unknown := _unknown(runtime, read, at, appended)) is not None:
+        return unknown
     reach = gone_upto(runtime.inputs[key]) if held is None else held.reach
     if isinstance(held, Recent) and held.rows(ALWAYS, floor):
         reach = max(reach, floor)
@@ -91,7 +97,18 @@ def kept(runtime: Runtime, key: str) -> tuple[int, int | None]:
     entry, first = runtime.inputs[key], runtime.first_rows.get(key)
     reach = gone_upto(entry) if held is None else held.reach
     rows = 0 if held is None else held.count
-    return rows, None if first is None or reach < first else reach + 1
+    since = ALWAYS if first is None or reach < first else reach
+    since = max(since, entry.unknown)
+    return rows, since + 1 if since > ALWAYS else None
+
+
+def _unknown(runtime: Runtime, read: Read, at: int, appended: bool) -> int | None:
+    """The instant from which on all is known that a stream with KEY held, as the leaf needs it;
+    None: that is."""
+    unknown, ago = runtime.inputs[_key(read)].unknown, read.ago + until(read.spec)
+    if unknown <= ALWAYS or not (appended or (ago and at - ago < unknown)):
+        return None
+    return min(unknown, at - ago) + 1
 
 
 def floors(runtime: Runtime, plan: lp.Node) -> dict[int, int]:

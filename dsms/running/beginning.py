@@ -124,7 +124,7 @@ def is_kept(runtime: Runtime, node: lp.Node, clock: int) -> bool:
     needed = list(pasts(node))
     fronts = {p.stream: runtime.handed_on(p.stream) for p in needed}
     timed = [p for p in needed if p.rows is None]
-    if complete_after(timed, runtime.rings, fronts, clock) > clock:
+    if complete_after(timed, runtime.rings, fronts, clock, _unknown(runtime, needed)) > clock:
         return False
     return not rows_missing(needed, runtime.rings, fronts, clock)
 
@@ -133,7 +133,8 @@ def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock
     """Note what is gone of the rows that the query's windows reach back to."""
     fronts = {s: runtime.handed_on(s) for s in query.reads}
     timed = [p for p in needed if p.rows is None]
-    query.partial_until = complete_after(timed, runtime.rings, fronts, clock)
+    unknown = _unknown(runtime, needed)
+    query.partial_until = complete_after(timed, runtime.rings, fronts, clock, unknown)
     for own in (own for past in needed if (own := keeper(runtime, past)) is not None):
         ahead = own.clock if own.clock > clock else ALWAYS
         query.partial_until = max(query.partial_until, ahead)
@@ -141,6 +142,10 @@ def look_back(runtime: Runtime, query: Registered, needed: Sequence[Past], clock
     query.full_at = tuple(
         (s, min(FOREVER, runtime.inputs[s].next_complete + n)) for s, n in missing.items()
     )
+
+
+def _unknown(runtime: Runtime, needed: Sequence[Past]) -> dict[str, int]:
+    return {p.stream: runtime.inputs[p.stream].unknown for p in needed}
 
 
 def partial(runtime: Runtime, query: Registered) -> str | None:

@@ -33,7 +33,8 @@ class Past:
     """What the windows above stream leaf `leaf` reach: the rows with ts > clock - `length` (None:
     all), or the last `rows` of them, or those from the instant `since` on.  `ago`: the last rows
     are those that are so many µs old; younger ones have yet to enter.  `current`: of these what
-    the stream with KEY holds, which it keeps for good."""
+    the stream with KEY holds, which it keeps for good.  `held`: so many µs back (None: for good) it
+    has to be known what that held."""
 
     leaf: int
     stream: str
@@ -42,6 +43,7 @@ class Past:
     since: int | None = None
     ago: int = 0
     current: bool = False
+    held: int | None = None
 
 
 def pasts(node: lp.Node) -> Iterator[Past]:
@@ -56,7 +58,7 @@ def pasts(node: lp.Node) -> Iterator[Past]:
             yield Past(node.leaf, node.stream.home, None)
         case lp.Window(spec=Latest()):
             for past in pasts(node.child):
-                yield replace(past, current=holds_all(node))
+                yield replace(past, current=holds_all(node), held=_held_ago(node))
         case lp.Window():
             for past in births(node.child):
                 yield _windowed(past, node)
@@ -74,11 +76,23 @@ def pasts(node: lp.Node) -> Iterator[Past]:
                 yield from pasts(child)
 
 
+def _held_ago(latest: lp.Node) -> int:
+    """How many µs ago it was held, what a stream with KEY held."""
+    below = latest.child if isinstance(latest, lp.Window) else latest
+    while isinstance(below, lp.Project):
+        below = below.child
+    match below:
+        case lp.Window(spec=Time(until=until) | Unbounded(until=until) | Landmark(until=until)):
+            return until
+        case _:
+            return 0
+
+
 def births(node: lp.Node) -> Iterator[Past]:
     """What the rows rest on that enter the answer of the node at one instant."""
     match node:
         case lp.StreamScan():
-            yield Past(node.leaf, node.stream.home, 0)
+            yield Past(node.leaf, node.stream.home, 0, held=0)
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
             for child in lp.children(node):
                 yield from births(child)
@@ -128,19 +142,20 @@ def _life(node: lp.Node) -> int | None:
 
 def _longer(past: Past, length: int | None) -> Past:
     """As much, `length` µs earlier, too (None: for good)."""
+    held = None if past.held is None or length is None else past.held + length
     if past.length is None or length is None:
-        return Past(past.leaf, past.stream, None)
-    return replace(past, length=past.length + length)
+        return Past(past.leaf, past.stream, None, held=held)
+    return replace(past, length=past.length + length, held=held)
 
 
 def _windowed(past: Past, node: lp.Window) -> Past:
     """What a window rests on, where what enters it at one instant rests on `past`."""
     spec, everything = node.spec, Past(past.leaf, past.stream, None)
+    if isinstance(spec, Time | Now):
+        return _longer(past, windows.longest(spec))
     if past.length is None:
         return everything
     match spec:
-        case Time() | Now():
-            return _longer(past, windows.longest(spec))
         case Rows() if (ago := _each(node.child)) is not None:
             return replace(everything, rows=spec.count, ago=ago)
         case Landmark() if past.length == 0:
@@ -184,13 +199,18 @@ def rows_of(past: Past, ring: Ring | None, clock: int) -> list[Batch]:
 
 
 def complete_after(
-    needed: Sequence[Past], rings: Mapping[str, Ring], fronts: Mapping[str, int], clock: int
+    needed: Sequence[Past],
+    rings: Mapping[str, Ring],
+    fronts: Mapping[str, int],
+    clock: int,
+    unknown: Mapping[str, int] | None = None,
 ) -> int:
     """The instant from which on the answers miss nothing; ALWAYS if they never do, FOREVER if they
     always will.
 
-    `fronts`: per stream the instant up to which rows were handed on before now."""
-    worst = ALWAYS
+    `fronts`: per stream the instant up to which rows were handed on before now.
+    `unknown`: per stream with KEY the instant before which it is not known what it held."""
+    worst = held_after(needed, {} if unknown is None else unknown, clock)
     for past in needed:
         ring = rings.get(past.stream)
         gone = fronts[past.stream] if ring is None else ring.reach  # rows up to here can't be had
@@ -204,6 +224,20 @@ def complete_after(
             return FOREVER
         if clock - past.length < gone:
             worst = max(worst, gone + past.length)
+    return worst
+
+
+def held_after(needed: Sequence[Past], unknown: Mapping[str, int], clock: int) -> int:
+    """`complete_after`, as far as that is of what streams with KEY held."""
+    worst = ALWAYS
+    for past in needed:
+        at = unknown.get(past.stream, ALWAYS)
+        if at <= ALWAYS or past.held == 0:
+            continue
+        if past.held is None:
+            return FOREVER
+        if clock - past.held < at:
+            worst = max(worst, at + past.held)
     return worst
 
 

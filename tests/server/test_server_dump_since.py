@@ -103,6 +103,7 @@ def test_the_dump_says_since_when(serve: Any, tmp_path: Path) -> None:
         f'ALTER STREAM "s" SET SINCE TO {at};',
         "ALTER STREAM \"r\" SET SINCE TO TIMESTAMP '1970-01-01 00:00:50.000001';",
         'ALTER STREAM "St" SET SINCE TO NOW;',  # its rows are stamped anew
+        "ALTER STREAM \"keyed\" SET SINCE TO TIMESTAMP '1970-01-01 00:01:06.000001';",  # its clock
         f'ALTER STREAM "d" SET SINCE TO {at};',
         f'ALTER STREAM "e" SET SINCE TO {at};',  # its rows come again
         'ALTER STREAM "f" SET SINCE TO NOW;',

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dsms.instants import MAX_INSTANT
 from dsms_client import literals
 from dsms_client.files.fed import Made, arranged, furthest, movable, read, sources
 from dsms_client.files.kept import FED, Files, write
@@ -69,15 +70,29 @@ def _known(declared: list[Made], streams: list[Status], moved: set[str]) -> dict
     that lack none are left out.  Rows that are stamped anew are there from now on; what queries
     make again rests on the rows that their sources keep."""
     by_key = {s["stream"].casefold(): s for s in streams}
-    found = {}
+    found: dict[str, str] = {}
     for key, stream in by_key.items():
         again = stream["clock"].startswith(FED) and key not in moved
         rests = [by_key[k] for k in ({key, *sources(declared, key, moved)} if again else {key})]
         gone = [s["since"] for s in rests if s["since"] is not None and s["key"] is None]
-        if gone and stream["key"] is None:
+        if stream["key"] is not None:
+            found |= _held_since(key, stream)
+        elif gone:
             anew = any(s["clock"].startswith(STAMPED) for s in rests)
             found[key] = "NOW" if anew else literals.literal(max(gone), "TIMESTAMP")
     return found
+
+
+def _held_since(key: str, stream: Status) -> dict[str, str]:
+    """`_known` of a stream with KEY: of what it held before now nothing comes.  One that queries
+    feed takes what they make again."""
+    ended = (stream["waits_for"] or "").endswith(ENDED)
+    at = stream["newest"] if ended or stream["complete"] is None else stream["complete"]
+    if at is None or stream["newest"] is None or stream["clock"].startswith(FED):
+        return {}
+    if stream["clock"].startswith(STAMPED):
+        return {key: "NOW"}
+    return {key: literals.literal(min(at + 1, MAX_INSTANT), "TIMESTAMP")}
 
 
 def _with_since(made: Made, known: Mapping[str, str]) -> Made:
