@@ -122,9 +122,9 @@ def test_what_was_there_before_a_query_ends_its_silence(query, path, beside, sho
             if p.kind == "result"
         ]
 
-    assert told(False) == told(True) and any(
-        row != {"COUNT(*)": 0} for _, rows in told(False) for row in rows
-    )
+    found = told(False)
+    assert found == told(True)
+    assert any(row != {"COUNT(*)": 0} for _, rows in found for row in rows)
 
 
 def test_a_row_far_ahead_keeps_nobody_waiting():
