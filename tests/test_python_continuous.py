@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dsms.engine import Engine
 from dsms.python_functions import Functions, host
 from tests.archives import killed
-from tests.effort import examples
+from tests.effort import examples, thinned
 
 S = 1_000_000
 LONG = 120.0  # seconds that no call of these takes, however busy the machine
@@ -195,6 +195,7 @@ def end(made: Engine, at: int) -> None:
         made.heartbeat(name, at + 20 * S)
 
 
+@thinned()
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=examples(40), deadline=None)
@@ -217,6 +218,7 @@ def test_they_answer_so_once(rows: list[tuple]) -> None:
         assert asked(made, text(form, True)) == asked(made, text(form, False))
 
 
+@thinned()
 @pytest.mark.parametrize("finish", [killed, Engine.close])
 @pytest.mark.parametrize("form", FORMS)
 def test_they_go_on_after_a_restart(

@@ -20,7 +20,7 @@ from tests import test_archive_small as archives
 from tests import test_equivalence as continuous
 from tests import test_periodic_equivalence as periodic
 from tests import test_recovery_equivalence as recovery
-from tests.effort import example, examples
+from tests.effort import example, examples, thinned
 from tests.generate.own import with_own
 from tests.generate.own_grouped import grouped_stories
 from tests.generate.periodic import (
@@ -143,6 +143,7 @@ def test_periodic_queries_of_engines_that_are_killed(
     recovery.check(data.draw(with_own(PERIODIC[kind])), recovery._periodic(seed), seed)
 
 
+@thinned()
 @pytest.mark.parametrize("word", ["chain", "_minus", "FILTER", "FUNCTION", "DECIMAL", "LIST"])
 @pytest.mark.parametrize("kind", [CONTINUOUS, PERIODIC], ids=["continuous", "periodic"])
 def test_drawn_queries_have_calls_of_all_sorts(
