@@ -128,6 +128,8 @@ CODES: dict[str, str] = {
     "DS353": "a value of LOOKUP that is none of its parameter's type, or no constant",
     "DS354": "a list of lists",
     "DS355": "lists in an order: they are equal or not, and none is before another",
+    "DS356": "RANGE (expression) of what is no INTERVAL, or VALID UNTIL what is no TIMESTAMP",
+    "DS357": "a kind of window that does not go with what stands beside it",
     "DS358": "too many grouping sets",
     "DS359": "GROUPING of what is no key",
     "DS360": "shed where rows can't be shed, or weighted",
@@ -141,6 +143,7 @@ CODES: dict[str, str] = {
     "non-retroactive table",
     "DS368": "LIMIT n PER a key without ORDER BY or with OFFSET, or the first rows of INTERNAL "
     "windows",
+    "DS369": "a SLIDE in rows behind a RANGE that follows the calendar",
     "DS370": "ASOF JOIN of what has no timestamps, or of rows that leave",
     "DS371": "an ON of ASOF JOIN that says more than keys and the order in time",
     "DS375": "MATCH of what has no timestamps, or over a window that it can't have",

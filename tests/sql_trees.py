@@ -147,6 +147,7 @@ _lengths = durations(calendar=True)
 range_windows = st.builds(ast.RangeWindow, _lengths, _optional(_lengths), **_flags)
 windows: st.SearchStrategy[Any] = st.one_of(
     range_windows,
+    st.builds(ast.RangeWindow, _lengths, _optional(_lengths), slide=_row_slides),
     st.builds(
         ast.RowsWindow,
         st.integers(0, 10**6),
@@ -154,11 +155,29 @@ windows: st.SearchStrategy[Any] = st.one_of(
         _some(columns, 0),
         **_row_flags,
     ),
+    st.builds(
+        ast.RowsWindow,
+        st.integers(0, 10**6),
+        _optional(st.integers(0, 9)),
+        _some(columns, 1),
+        _lengths,
+        **_row_flags,
+    ),
+    st.builds(ast.FirstWindow, st.integers(0, 10**6), _some(columns, 1), **_flags),
+    st.builds(ast.ThrottledWindow, _lengths, _optional(_lengths), _some(columns, 1), **_flags),
     st.builds(ast.NowWindow, **_flags),
     st.builds(ast.UnboundedWindow, _optional(_lengths), **_flags),
     st.builds(ast.LandmarkWindow, instants, _optional(_lengths), **_flags),
     st.builds(ast.SessionWindow, _lengths | expressions, _some(columns, 0), **_flags),
     st.builds(ast.WhenWindow, expressions, expressions, _some(columns, 0), **_flags),
+    st.builds(
+        ast.LastingWindow,
+        st.deferred(lambda: expressions),
+        st.just(True),
+        _optional(_lengths),
+        **_flags,
+    ),
+    st.builds(ast.LastingWindow, columns, st.just(False), _optional(_lengths), **_flags),
 )
 _closing_windows = st.builds(
     ast.RangeWindow, _lengths, _optional(_lengths), internal=_bool, slide=_optional(_time_slides)

@@ -26,7 +26,7 @@ from dsms.sql import logical as lp
 from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Now, Time
+from dsms.sql.window import Now, Partitioned, Throttled, Time
 from tests.effort import examples
 from tests.generate.periodic import (
     calendar_stories,
@@ -82,12 +82,26 @@ def refusals(output: lp.Output, ages: Ages) -> set[str]:
             match node.spec:
                 case Now() if age:
                     found.add("DS307")
+                case Partitioned(age=int(most)) if age >= most:
+                    found.add("DS307")
+                case Throttled(length=length, until=until) if age and max(until, age) >= length:
+                    found.add("DS307")
                 case Time(length=length, until=until) if age and max(until, age) >= length:
                     found.add("DS307")
+    joins = (n for n in lp.nodes_of(output) if isinstance(n, lp.AsofJoin))
+    if any(_held(side, ages) for join in joins for side in lp.children(join)):
+        found.add("DS370")
     read = {n.stream.name for n in lp.leaves_of(output) if isinstance(n, lp.StreamScan)}
     if output.slide is not None and output.slide.by_rows and any(ages[name] for name in read):
         found.add("DS308")
     return found
+
+
+def _held(node: lp.Node, ages: Ages) -> bool:
+    """Whether rows of a stream below, and not of a block that appends, are seen late."""
+    if isinstance(node, lp.StreamScan):
+        return ages[node.stream.name] > 0
+    return not isinstance(node, lp.Append) and any(_held(c, ages) for c in lp.children(node))
 
 
 class World:

@@ -79,10 +79,10 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s [RANGE 10 s ALIGN TO 0 s]", "DS108", 29, "no SLIDE"),
         ("SELECT a FROM s [RANGE 10 s TIME ZONE 'x' SLIDE 2 s]", "DS108", 29, "stands after SLIDE"),
         (
-            "SELECT a FROM s [RANGE 10 s SLIDE 5 ROWS]",
+            "SELECT a FROM s [NOW SLIDE 5 ROWS]",
             "DS108",
-            29,
-            "only a ROWS window slides by rows",
+            22,
+            "only [RANGE t] and ROWS windows slide by rows",
         ),
         ("SELECT a FROM s [ROWS 10 SLIDE 1.5]", "DS108", 26, "counts rows"),
         ("SELECT a FROM s [ROWS 1.5]", "DS101", 24, "counts rows, which are whole"),

@@ -100,6 +100,18 @@ DS305
 DS306
   SELECT SUM(b) FROM (SELECT SUM(qty) AS b FROM trades [RANGE 6]) [ROWS 10]
   SELECT SUM(b) FROM (SELECT Istream(SUM(qty) AS b) FROM trades [RANGE 6]) [ROWS 10]
+DS356
+  SELECT * FROM trades [RANGE (qty)]
+  SELECT * FROM trades [RANGE (qty * INTERVAL '1' SECOND)]
+DS356
+  SELECT * FROM (SELECT px, ts - ts AS gap FROM trades) [VALID UNTIL gap]
+  SELECT * FROM (SELECT px, ts - ts AS gap FROM trades) [RANGE (gap)]
+DS307
+  SELECT * FROM trades [PARTITION BY sym EVERY 0 s]
+  SELECT * FROM trades [PARTITION BY sym EVERY 1 s]
+DS357
+  ONCE SELECT * FROM kept [RANGE (qty * INTERVAL '1' SECOND) ARCHIVE]
+  ONCE SELECT * FROM kept [RANGE (qty * INTERVAL '1' SECOND)]
 DS307
   SELECT * FROM trades [RANGE 0]
   SELECT * FROM trades [NOW]
@@ -304,6 +316,9 @@ DS364
 DS366
   SELECT COUNT(*) FROM trades WITH (sample = scale)
   SELECT COUNT(*) FROM trades SAMPLE 10 PERCENT WITH (sample = scale)
+DS369
+  SELECT * FROM trades [RANGE 1 MONTH SLIDE 5 ROWS]
+  SELECT * FROM trades [RANGE 30 DAYS SLIDE 5 ROWS]
 DS370
   SELECT t.n FROM quotes t ASOF JOIN quotes [ROWS 5] q ON t.n = q.n
   SELECT t.n FROM quotes t ASOF JOIN quotes q ON t.n = q.n WITHIN 5 s

@@ -158,6 +158,16 @@ def test_expression(text: str, node: ast.Expr | None) -> None:
             "PARTITION BY a, t.b ROWS 3",
             ast.RowsWindow(3, None, (col("a"), ast.ColumnRef(Ident("b"), Ident("t")))),
         ),
+        (
+            "PARTITION BY a ROWS 3 UNTIL 1 AGO RANGE 10",
+            ast.RowsWindow(3, 1, (col("a"),), seconds(10)),
+        ),
+        (
+            "PARTITION BY a EVERY 10 UNTIL 1 AGO",
+            ast.ThrottledWindow(seconds(10), seconds(1), (col("a"),)),
+        ),
+        ("PARTITION BY a, b FIRST 3", ast.FirstWindow(3, (col("a"), col("b")))),
+        ("RANGE 10 SLIDE 5 ROWS", ast.RangeWindow(seconds(10), slide=ast.Slide(5))),
         ("NOW", ast.NowWindow()),
         ("NOW INTERNAL", ast.NowWindow(internal=True)),
         ("RANGE UNBOUNDED", ast.UnboundedWindow()),
@@ -168,6 +178,11 @@ def test_expression(text: str, node: ast.Expr | None) -> None:
         ("SINCE 10 s UNTIL 5 AGO", ast.LandmarkWindow(ast.Instant(10 * SECOND), seconds(5))),
         ("SINCE '1970-01-01 00:00:10'", ast.LandmarkWindow(ast.Instant(10 * SECOND))),
         ("SINCE TIMESTAMP '1970-01-01'", ast.LandmarkWindow(ast.Instant(0))),
+        ("VALID UNTIL a", ast.LastingWindow(col("a"))),
+        (
+            "RANGE (a) UNTIL 5 AGO INTERNAL",
+            ast.LastingWindow(col("a"), True, seconds(5), internal=True),
+        ),
         ("SINCE 10 s", ast.LandmarkWindow(ast.Instant(10 * SECOND))),
         ("SESSION 10 s", ast.SessionWindow(seconds(10))),
         ("SESSION 10 BY a INTERNAL", ast.SessionWindow(seconds(10), (col("a"),), internal=True)),

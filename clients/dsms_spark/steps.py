@@ -36,12 +36,15 @@ from dsms.plan.ranking import arrivals_of, keys_of
 from dsms.sql.expr import Col
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -193,10 +196,8 @@ class Runner:
                 held.frames[target] = self._partitioned(step, spec)
             case Time() | Now() | Unbounded() | Landmark() as spec:
                 held.frames[target] = self._by_instant(step, spec)
-            case Session() | When():
-                raise AssertionError(step.spec)  # of no archive
-            case Latest():
-                raise AssertionError(step.spec)  # a stream with KEY has no archive
+            case Latest() | Session() | When() | Lasting() | Throttled() | First():
+                raise AssertionError(step.spec)  # no archive is read through it
             case _:
                 assert_never(step.spec)
 
@@ -236,6 +237,9 @@ class Runner:
 
     def _partitioned(self, step: WindowStep, spec: Partitioned) -> DataFrame:
         frame = self._born(step, self.job.at)
+        since = windows.since(spec, self.job.at)
+        if since is not None:
+            frame = frame.where(f"b > {since}")
         by = ", ".join(f"c{k}" for k in spec.by)
         order = ", ".join(["b DESC", *(f"i{k} DESC" for k in step.order)])
         over = f"OVER (PARTITION BY {by} ORDER BY {order})"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.oneshot.relation import Op, Pick, Where
-from dsms.plan.windows import commutes, until
+from dsms.plan.windows import commutes, reads, until
 from dsms.sql import logical as lp
+from dsms.sql.window import WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,13 @@ def _chain(node: lp.Node) -> tuple[lp.StreamScan, lp.Window | None, tuple[Op, ..
                 ops.append(Where(node.predicate))
             case lp.Project():
                 ops.append(Pick(node.exprs))
-            case lp.Window() if window is None and commutes(node.spec) and not until(node.spec):
+            case lp.Window() if window is None and _commutes(node.spec):
                 window = node
             case _:
                 return None
         node = node.child
+
+
+def _commutes(spec: WindowSpec) -> bool:
+    """Whether what stands above it may be done below, projections too."""
+    return commutes(spec) and not reads(spec) and not until(spec)

@@ -11,16 +11,22 @@ import pyarrow.compute as pc
 from dsms.oneshot.episodes import episodes
 from dsms.oneshot.parts import AgedRows
 from dsms.operators.expressions import ErrorCounter
+from dsms.operators.window_first import first_of
+from dsms.operators.window_lasting import leaving
+from dsms.operators.window_throttled import let_in
 from dsms.plan.windows import ends, since, until
 from dsms.sql.keyed import DELETE
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -45,12 +51,20 @@ def content(spec: WindowSpec, rows: AgedRows, at: int, errors: ErrorCounter) -> 
             if not late:
                 return inside
             return replace(inside, birth=np.where(birth <= ALWAYS, birth, birth + late))
+        case First():
+            codes = Intern(len(spec.by)).codes([rows.cols[c] for c in spec.by], rows.n)
+            seen = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+            return rows.take(np.flatnonzero(first_of(codes, spec.count, seen)))
+        case Throttled():
+            return _throttled(spec, rows, at)
+        case Lasting():
+            return _lasting(spec, rows, at)
         case Rows():
             return _rows(
                 rows, np.arange(rows.n - 1, -1, -1, dtype=np.int64), np.arange(rows.n), spec
             )
         case Partitioned():
-            return _partitioned(spec, rows)
+            return _partitioned(spec, _between(rows, since(spec, at), at))
         case Session() | When():
             return episodes(spec, rows, at, errors)
         case Latest():
@@ -59,6 +73,27 @@ def content(spec: WindowSpec, rows: AgedRows, at: int, errors: ErrorCounter) -> 
             return last.take(np.flatnonzero(~numpy_values(deletes)))
         case _:
             assert_never(spec)
+
+
+def _lasting(spec: Lasting, rows: AgedRows, at: int) -> AgedRows:
+    """Those that have entered, and have not left."""
+    inside = _between(rows, ALWAYS, ends(spec, at))
+    assert inside.birth is not None
+    exp = leaving(inside.birth, inside.cols[spec.end], spec.spans)
+    entered = inside.birth + spec.until
+    there = np.flatnonzero((exp > at) & (exp > entered))
+    return replace(inside.take(there), birth=entered[there])
+
+
+def _throttled(spec: Throttled, rows: AgedRows, at: int) -> AgedRows:
+    """Those that have entered and not left, of one after the other."""
+    inside = _between(rows, ALWAYS, ends(spec, at))
+    assert inside.birth is not None
+    codes = Intern(len(spec.by)).codes([inside.cols[c] for c in spec.by], inside.n)
+    before = np.full(int(codes.max(initial=-1)) + 1, ALWAYS, np.int64)
+    enters = let_in(codes, inside.birth, spec.length, before)
+    there = np.flatnonzero(enters & (inside.birth + spec.length > at))
+    return replace(inside.take(there), birth=inside.birth[there] + spec.until)
 
 
 def _between(rows: AgedRows, after: int | None, upto: int) -> AgedRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,24 +15,12 @@ from dsms.operators.base import Operator
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.passing import Piped, Through
 from dsms.plan.ages import dated, numbers, reads_late, timestamps
-from dsms.plan.deaths import Deaths
 from dsms.plan.identity import order, places, timed, width
 from dsms.plan.physical import Phys, State
 from dsms.plan.variants import SHEDDING, block_slide
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
-from dsms.sql.window import (
-    Landmark,
-    Latest,
-    Now,
-    Partitioned,
-    Rows,
-    Session,
-    Slide,
-    Time,
-    Unbounded,
-    When,
-)
+from dsms.sql.window import Slide
 
 if TYPE_CHECKING:
     from dsms.operators.timeline import Timeline
@@ -78,7 +66,10 @@ class Builder:
             case lp.Values():
                 return self._values(node)
             case lp.Window():
-                return self._window(phys, node)
+                from dsms.operators.build_windows import window_op
+
+                life = ("internal" if node.spec.internal else "external") if self.mixed else None
+                return window_op(self, phys, node, life, self.slide, self.timeline)
             case lp.Select() | lp.Project() | lp.Union() | lp.Answer() | lp.Output():
                 return self._simple(phys, node)
             case lp.Append():
@@ -127,72 +118,6 @@ class Builder:
             parts = [self.expr(row[k])([], 1) for row in node.rows]
             columns.append(pa.concat_arrays(parts) if parts else pa.array([], f.type.arrow))
         return ValuesSource(tuple(columns), len(node.rows))
-
-    def _window(self, phys: Phys, node: lp.Window) -> Operator:
-        from dsms.operators import window, window_episodes, window_latest, window_rows
-
-        spec, life = node.spec, None
-        if self.mixed:
-            life = "internal" if spec.internal else "external"
-        made: Operator
-        match spec:
-            case Time() | Now() | Landmark() | Unbounded() if self.timeline is not None:
-                return self._timed(node, spec, life, self.timeline)
-            case Time():
-                deaths = Deaths(spec) if spec.calendar is not None else None
-                made = window.TimeWindowOp(spec.length, life, deaths)
-                if spec.until:
-                    made = window.HistoricalWindowOp(spec.length, spec.until, life, deaths)
-            case Now():
-                made = window.TimeWindowOp(1, life)
-            case Rows():
-                return window_rows.RowsWindowOp(spec.count, spec.until, node.schema, width(node))
-            case Partitioned():
-                return window_rows.PartitionedWindowOp(
-                    spec.count, spec.until, spec.by, node.schema, width(node)
-                )
-            case Latest():
-                return window_latest.LatestWindowOp(
-                    spec, node.schema, width(node), phys.state(0), phys.children[0].strict
-                )
-            case Session() | When():
-                return window_episodes.episodes_op(self, node, spec)
-            case Landmark():
-                since = window.LandmarkWindowOp(spec.since)
-                return Piped(since, window.DelayOp(spec.until)) if spec.until else since
-            case Unbounded():
-                return window.DelayOp(spec.until) if spec.until else Through()
-            case _:
-                assert_never(spec)
-        if self.slide is not None and life is None:
-            from dsms.operators.periodic import LazyOp
-
-            made = Piped(made, LazyOp(self.slide))
-        if phys.strategy != "nt":
-            return made
-        return Piped(made, window.NegativeOp(node.schema, width(node)))
-
-    def _timed(
-        self,
-        node: lp.Window,
-        spec: Time | Now | Landmark | Unbounded,
-        life: str | None,
-        timeline: Timeline,
-    ) -> Operator:
-        from dsms.operators.timeline import TimedDelayOp, TimedSinceOp, TimedWindowOp
-
-        match spec:
-            case Landmark():
-                since = TimedSinceOp(spec.since, timeline)
-                return Piped(since, TimedDelayOp(spec.until, timeline)) if spec.until else since
-            case Unbounded():
-                return TimedDelayOp(spec.until, timeline) if spec.until else Through()
-            case Now():
-                return TimedWindowOp(1, 0, timeline, node.schema, width(node), life)
-            case Time():
-                return TimedWindowOp(
-                    spec.length, spec.until, timeline, node.schema, width(node), life
-                )
 
     def _simple(
         self, phys: Phys, node: lp.Select | lp.Project | lp.Union | lp.Answer | lp.Output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +45,12 @@ class Piped:
 
     def next_due(self) -> int:
         return min(self.first.next_due(), self.second.next_due())
+
+
+def unpiped(operator: Operator) -> Iterator[Operator]:
+    """The operators that it is made of, in order."""
+    if isinstance(operator, Piped):
+        yield from unpiped(operator.first)
+        yield from unpiped(operator.second)
+    else:
+        yield operator

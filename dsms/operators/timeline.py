@@ -208,10 +208,11 @@ class TimedDeathsOp:
 
     timeline: Timeline
     schema: Schema
+    width: int = 1
     store: RowStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.store = RowStore(self.schema, 1)
+        self.store = RowStore(self.schema, self.width)
 
     def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
         (rows,) = inputs

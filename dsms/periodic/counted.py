@@ -17,12 +17,15 @@ from dsms.plan.windows import by_clock
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -67,7 +70,7 @@ def _over_numbers(spec: WindowSpec) -> WindowSpec:
             )
         case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
             return spec
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return spec
         case _:
             assert_never(spec)

@@ -5,9 +5,9 @@ How it does is its access path (Golab 2006, §7.2.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from dsms.running.registered import Registered
 from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, arrow_schema
+from dsms.state.foretold import Foretold
 
 
 class Evaluator(Protocol):
@@ -64,6 +65,15 @@ class Evaluator(Protocol):
         ...
 
     def nbytes(self) -> int: ...
+
+
+@runtime_checkable
+class Foretelling(Protocol):
+    """An evaluator whose windows know when some of their rows will leave."""
+
+    def foretold(self) -> Sequence[tuple[Foretold, int]]:
+        """These instants, by window, and the µs for which each still matters to windows above."""
+        ...
 
 
 class Fed:

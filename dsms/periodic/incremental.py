@@ -8,7 +8,7 @@ restore they see every instant (Algorithm 5), and what lived in between is repor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,20 +16,25 @@ import numpy as np
 from dsms.aggregates.cards import CARDS
 from dsms.api import Cancel, Chunk
 from dsms.operators.answers import Answer, concat, lost_rows, no_rows
+from dsms.operators.passing import unpiped
+from dsms.operators.window_lasting import LastingWindowOp
 from dsms.periodic.counted import CountedSource, Numbers
+from dsms.periodic.silence import matters_above
 from dsms.plan import paths
 from dsms.plan.boundaries import boundaries
 from dsms.plan.identity import by_value, width
 from dsms.plan.physical import Pattern, Phys
 from dsms.plan.variants import block_slide
 from dsms.running.late_reads import late_reads
+from dsms.running.part import placed
 from dsms.running.pipeline import Path
 from dsms.running.query import RunningQuery
 from dsms.running.results import ResultLog
 from dsms.running.sources import StreamConsumer
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Slide
+from dsms.sql.window import Lasting, Slide
+from dsms.state.foretold import Foretold
 
 
 @dataclass(slots=True)
@@ -59,9 +64,13 @@ class Incremental:
     passed: int = ALWAYS  # these blocks have had their boundaries up to this instant
     path: paths.Kind = "IS"
     together: bool = False
+    lasting: bool = field(init=False, default=False)  # windows say when rows leave them
 
     def __post_init__(self) -> None:
         output = self.inner.output
+        self.lasting = any(
+            isinstance(n, lp.Window) and isinstance(n.spec, Lasting) for n in lp.nodes_of(output)
+        )
         self.deltas = output.kind == "istream"
         self.width = 0 if by_value(output.child) or self.deltas else width(output.child)
         assert isinstance(self.inner.log, Collected)
@@ -149,6 +158,17 @@ class Incremental:
 
     def read_tables(self, begun: int) -> int:
         return late_reads(self.inner.output, self.inner.pipeline, begun)
+
+    def foretold(self) -> Sequence[tuple[Foretold, int]]:
+        """When rows leave windows that say so themselves, and for how long these matter above."""
+        if not self.lasting:
+            return ()
+        return [
+            (op.foretold, matters_above(self.inner.phys, path))
+            for path, operator in placed(self.inner.pipeline)
+            for op in unpiped(operator)
+            if isinstance(op, LastingWindowOp)
+        ]
 
     def live(self) -> dict[Path, dict[str, float]]:
         return self.inner.live()

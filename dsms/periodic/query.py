@@ -19,8 +19,9 @@ from dsms.api import Cancel, Chunk, Push
 from dsms.errors import DsmsError
 from dsms.operators.answers import Answer, concat, new_rows
 from dsms.operators.sort import sort_order
-from dsms.periodic.evaluated import EvaluatedQuery
+from dsms.periodic.evaluated import EvaluatedQuery, Foretelling
 from dsms.periodic.incremental import Incremental
+from dsms.periodic.runs import runs
 from dsms.periodic.silence import (
     SILENCE,
     Arrivals,
@@ -35,10 +36,11 @@ from dsms.periodic.silence import (
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.running.faults import CANCELLED, explained
 from dsms.running.registered import ENDED, Registered
-from dsms.sql.types import ALWAYS, FOREVER, Schema
+from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT, Schema
 from dsms.sql.window import NO_SLIDE, Slide
 from dsms.state.batch import Batch
 from dsms.state.columns import taken
+from dsms.state.foretold import Foretold
 
 ROWS = 1 << 16  # of repeated answers, reported in one go
 
@@ -135,7 +137,7 @@ class PeriodicQuery(EvaluatedQuery):
             return upto, ended
         if self.numbers is None:
             upto = min(self.due - 1, max(upto, self.clock + 1))
-            return upto, ended and self.due > self.until
+            return upto, ended and self.due > self.ends
         if self.due - 1 > self.numbers.upto(upto):
             return upto, ended
         return max(self.looked() - 1, ALWAYS), False
@@ -151,9 +153,12 @@ class PeriodicQuery(EvaluatedQuery):
         """Answer all boundaries b with b - 1 <= `upto`."""
         if self.evaluator.together or self.elastic:
             return
-        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
-        while self.failure is None and self.due is not None and self.due - 1 <= upto:
-            if self.numbers is not None or not self._silent(upto):
+        upto = upto if self.numbers is None else self.numbers.upto(upto)
+        while self.failure is None and self.due is not None:
+            end = min(upto, self.ends - 1)
+            if self.due - 1 > end:
+                return
+            if self.numbers is not None or not self._silent(end):
                 self._evaluated(self.due, cancel)
             if cancel is not None and self.due is not None and self.due - 1 <= upto:
                 cancel.between()
@@ -169,6 +174,22 @@ class PeriodicQuery(EvaluatedQuery):
         newest = max(self.first, arrivals.before(self.due))
         return min(FOREVER, gone_at(self.slide, self.reach, newest) + self.quiet)
 
+    def _foretold(self) -> Sequence[tuple[Foretold, int]]:
+        return self.evaluator.foretold() if isinstance(self.evaluator, Foretelling) else ()
+
+    @property
+    def closed(self) -> int:
+        """Up to where it may be answered, once its streams have ended; ALWAYS before that."""
+        last = MAX_INSTANT if self._foretold() else self.until - 1  # `ends`, as rows are seen
+        return ALWAYS if self.until == FOREVER else last
+
+    @property
+    def ends(self) -> int:
+        """The last boundary there is, as far as that is known; FOREVER: there are more."""
+        known = () if self.until == FOREVER else self._foretold()
+        lasts = [min(f.last + after, MAX_INSTANT) for f, after in known if f.last > ALWAYS]
+        return max([self.until, *(next_boundary(self.slide, last) for last in lasts)])
+
     def _silent(self, upto: int) -> bool:
         """Whether the answer stays as it is up to boundaries that have passed; that is reported
         then, or passed over."""
@@ -176,10 +197,15 @@ class PeriodicQuery(EvaluatedQuery):
         newest = max(self.first, self.arrivals.before(self.due))
         if self.answered <= gone_at(self.slide, self.reach, newest):
             return False
-        stirs = min(self.arrivals.after(self.due - 1), upto + 1)
+        known = self._foretold()
+        newest = max([newest, *(f.before(self.due) for f, _ in known)])
+        gone = gone_at(self.slide, self.reach, newest)
+        if self.answered <= gone:
+            return False
+        after = [self.arrivals.after(self.due - 1), *(f.after(self.due - 1) for f, _ in known)]
+        stirs, reported_up_to = min(*after, upto + 1), min(FOREVER, gone + self.quiet)
         if self.wakes:
             stirs = min(stirs, self.evaluator.next_due())
-        reported_up_to = self.reported_until(self.arrivals)
         if self.due > stirs or (self.due <= reported_up_to and not self.steady):
             return False
         if self.due > reported_up_to:
@@ -241,7 +267,7 @@ class PeriodicQuery(EvaluatedQuery):
 
     def behind(self, upto: int) -> int:
         """Time has come to `upto`: how many boundaries have passed since the last call."""
-        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.until - 1)
+        upto = self.numbers.upto(upto) if self.numbers is not None else min(upto, self.ends - 1)
         if self.due is None or upto + 1 <= self.reached:
             return 0
         after, self.reached = max(self.reached, self.due - 1), upto + 1
@@ -253,7 +279,7 @@ class PeriodicQuery(EvaluatedQuery):
 
     def pass_over(self, instant: int) -> None:
         """The boundaries up to `instant` answer as the last one did, over no rows."""
-        instant = min(instant, self.until)
+        instant = min(instant, self.ends)
         if self.due is not None and self.due <= instant:
             last = latest_boundary(self.slide, self.due - 1, instant)
             self.answered = last
@@ -292,7 +318,7 @@ class PeriodicQuery(EvaluatedQuery):
         else:
             shown, span = self._changes_of(len(at), Answer(n, tuple(cols)), span)
         self.answered = int(reported_up_to[-1])
-        for first, end, silent in _pieces(reported_up_to, span):
+        for first, end, silent in runs(reported_up_to, span):
             if silent is not None:
                 self.tell(Push(self.name, self.seq, "progress", silent))
             piece = shown if end - first == shown.n else shown.take(np.arange(first, end))
@@ -345,7 +371,7 @@ class PeriodicQuery(EvaluatedQuery):
 
     def _changes(self, now: Answer) -> Answer:
         """What of the answer is reported."""
-        before = self.last if self.last is not None else no_rows_like(now)
+        before = self.last if self.last is not None else now.take(np.empty(0, np.int64))
         self.last = now
         # by value, as where one is of another plan: what only ORDER BY sees is no part of a row
         if not now.ids or not before.ids:
@@ -372,28 +398,3 @@ class PeriodicQuery(EvaluatedQuery):
 def _values(rows: Answer, schema: Schema) -> Answer:
     """The rows as they are told (more columns are there for ORDER BY only)."""
     return Answer(rows.n, rows.cols[: len(schema)])
-
-
-def _pieces(reported_at: np.ndarray, span: np.ndarray) -> Iterator[tuple[int, int, int | None]]:
-    """Rows first to end that can be reported together, and a boundary without rows just before
-    them, if there is one.
-
-    Boundaries of one instant (a SLIDE in rows) must not run together."""
-    if not len(span):
-        return
-    before = np.concatenate([[-1], span[:-1]])
-    cut = (span - before > 1) | (
-        (span > before) & (before >= 0) & (reported_at[span] == reported_at[before])
-    )
-    cut[0] = True
-    for first, end in pairwise([*np.flatnonzero(cut).tolist(), len(span)]):
-        yield (
-            first,
-            end,
-            int(reported_at[span[first] - 1]) if span[first] - before[first] > 1 else None,
-        )
-
-
-def no_rows_like(answer: Answer) -> Answer:
-    """The empty answer of the same shape."""
-    return answer.take(np.empty(0, np.int64))

@@ -28,12 +28,15 @@ from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -177,9 +180,11 @@ def need_of(read: Read, span: int, reached: Callable[[], int]) -> Need:
             return Need(span + 1, 0, span, reached, read.ago)
         case Rows():
             return Need(0, spec.count, span, reached, read.ago)
+        case Partitioned(age=int(age)):
+            return Need(age + span, 0, span, reached, read.ago)
         case Partitioned() | Unbounded() | Landmark() | Latest():
             return Need(FOREVER // 4, 0, span)
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return Need(FOREVER // 4, 0, span)
         case _:
             assert_never(spec)

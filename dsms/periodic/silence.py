@@ -17,7 +17,9 @@ import numpy as np
 from dsms.plan import windows
 from dsms.plan.boundaries import boundaries, next_boundary
 from dsms.plan.deaths import Deaths
+from dsms.plan.physical import Phys
 from dsms.plan.variants import block_slide
+from dsms.running.pipeline import Path
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, MAX_INSTANT
 from dsms.sql.window import Session, Slide, Time
@@ -32,6 +34,16 @@ def matters_for(node: lp.Node) -> int:
     that count rows."""
     own = windows.matters_for(node.spec) if isinstance(node, lp.Window) else 0
     return own + sum(matters_for(child) for child in lp.children(node))
+
+
+def matters_above(phys: Phys, path: Path) -> int:
+    """µs for which what happens at that place of a plan matters to the windows above it."""
+    found = 0
+    for k in path:
+        if isinstance(phys.node, lp.Window):
+            found += windows.matters_for(phys.node.spec)
+        phys = phys.children[k]
+    return found
 
 
 def empty_from(node: lp.Node, newest: Callable[[str], int]) -> int:

@@ -37,12 +37,15 @@ from dsms.plan.variants import Place
 from dsms.plan.windows import alone
 from dsms.sql import logical as lp
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -164,13 +167,19 @@ class Chooser:
             case Rows():
                 return "historical-rows" if spec.until else "rows"
             case Partitioned():
-                return "partitioned"
+                return "partitioned" if spec.age is None else "partitioned-aged"
             case Latest():
                 return "latest"
             case Session():
                 return "session-close" if spec.at_close else "session"
             case When():
                 return "when-close" if spec.at_close else "when"
+            case First():
+                return "first"
+            case Throttled():
+                return ("historical-throttled" if spec.until else "throttled") + negative
+            case Lasting():
+                return ("historical-lasting" if spec.until else "lasting") + negative
             case Unbounded():
                 return "historical-unbounded" if spec.until else "unbounded"
             case Landmark():
@@ -325,6 +334,16 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return (State("fifo", of="rows to enter"),) if spec.until else ()
         case Session() | When():
             return (State("fifo", of="rows of open episodes"),)
+        case First():
+            return (State("none", of="partitions"),)
+        case Throttled():
+            stores = variant.endswith("negative") or variant.startswith("historical")
+            partitions = (State("none", of="partitions"),)
+            return (*partitions, State("fifo", of="window")) if stores else partitions
+        case Lasting():
+            waiting = (State("fifo", of="rows to enter"),) if spec.until else ()
+            kept = (State("calendar", of="window"),) if variant.endswith("negative") else ()
+            return waiting + kept
         case Latest():
             return ()
         case _:

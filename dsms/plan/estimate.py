@@ -25,12 +25,15 @@ from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -162,14 +165,27 @@ def _window(node: lp.Window, child: Estimate) -> Estimate:
             return replace(child, size=1.0, span=1 / SECOND)
         case Rows() | Partitioned():
             parts = _combinations([child.columns[i] for i in partition(spec)], HORIZON * child.rate)
-            return replace(
-                child, size=float(max(1, spec.count - spec.until)) * parts, premature=1.0
-            )
+            size, span = float(max(1, spec.count - spec.until)) * parts, child.span
+            if isinstance(spec, Partitioned) and spec.age is not None:
+                span = spec.age / SECOND
+                size = min(size, max(1.0, child.rate * span))
+            return replace(child, size=size, span=span, premature=1.0)
         case Latest():
             parts = _combinations([child.columns[i] for i in spec.by], max(1.0, child.size))
             return replace(child, size=parts, premature=1.0)
         case Session() | When():
             return _episodes(spec, child)
+        case First():
+            parts = _combinations([child.columns[i] for i in spec.by], HORIZON * child.rate)
+            size = min(spec.count * parts, child.rate * HORIZON)
+            return replace(child, rate=size / HORIZON, size=size)
+        case Throttled():
+            span = spec.length / SECOND
+            parts = _combinations([child.columns[i] for i in spec.by], HORIZON * child.rate)
+            rate = min(child.rate, parts / span)
+            return replace(child, rate=rate, size=rate * span, span=span)
+        case Lasting():
+            return replace(child, size=child.rate * HORIZON, span=HORIZON)
         case Unbounded() | Landmark():
             return child
         case _:

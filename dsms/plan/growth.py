@@ -11,12 +11,15 @@ from dsms.plan.physical import Pattern, Phys, State
 from dsms.sql import logical as lp
 from dsms.sql.episodes import at_close
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -33,6 +36,8 @@ def growth(
     match node:
         case lp.Window(spec=Latest()) if is_unbounded(plans[0].pattern, sizes[0]):
             return ("state grows with the number of keys that are there",)
+        case lp.Window(spec=Lasting(end=end)) if node.child.schema[end].nullable:
+            return ("rows whose end is NULL never leave",)
         case lp.Window():
             return _window_growth(node.spec)
         case lp.GroupBy() if at_close(node.child):
@@ -63,14 +68,22 @@ def growth(
 
 def _window_growth(spec: WindowSpec) -> tuple[str, ...]:
     match spec:
+        case Partitioned(age=int()):
+            return ()
         case Partitioned():
             return (
                 f"state grows with the number of partitions ({spec.count} rows each): they do not "
-                "expire",
+                "expire; RANGE t behind ROWS lets go of those that are silent for t",
             )
         case When():
             return ("state grows while no row says that an episode stops",)
         case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest() | Session():
+            return ()
+        case First():
+            return (
+                "state grows with the number of partitions (a counter each): they do not expire",
+            )
+        case Lasting() | Throttled():
             return ()
         case _:
             assert_never(spec)

@@ -22,6 +22,7 @@ from dsms.sql.lately import Lately
 from dsms.sql.types import Field
 from dsms.sql.window import (
     Landmark,
+    Lasting,
     Now,
     Session,
     Time,
@@ -162,7 +163,7 @@ def is_of_arrivals(node: lp.Node) -> bool:
         case lp.StreamScan() | lp.TableScan() | lp.Values():
             return True
         case lp.Window():
-            in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark)
+            in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark | Lasting)
             return in_time and is_of_arrivals(node.child)
         case lp.Join():
             sides = is_of_arrivals(node.left) and is_of_arrivals(node.right)

@@ -16,6 +16,7 @@ from typing import Literal
 from dsms.aggregates.cards import CARDS
 from dsms.plan.identity import leaves
 from dsms.plan.physical import Phys
+from dsms.plan.windows import rescanned
 from dsms.sql import logical as lp
 from dsms.sql.plan_reads import holds_all
 from dsms.sql.window import Session, When, WindowSpec
@@ -151,6 +152,8 @@ def _past(asked: Asked) -> str | None:
         return "restore reports what lived between two boundaries"
     if (past := from_past(inner)) is not None:
         return past
+    if any(isinstance(n, lp.Window) and not rescanned(n.spec) for n in lp.nodes_of(inner)):
+        return "rows of its windows may live longer than any that would be kept for a scan"
     if any(isinstance(n, lp.AsofJoin) for n in lp.nodes_of(inner)):
         return "ASOF JOIN finds rows that may be older than what windows hold"
     if output.kind == "istream" and isinstance(inner, lp.Output) and inner.kind == "istream":

@@ -12,13 +12,16 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import MAX_INSTANT, Kind, Schema
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
     Slide,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -151,7 +154,9 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
         case Rows() | Partitioned():
             by = ", ".join(schema[i].name for i in partition(spec))
             until = f" UNTIL {spec.until} AGO" if spec.until else ""
-            return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.count}{until}"
+            age = spec.age if isinstance(spec, Partitioned) else None
+            within = f" RANGE {duration(age)}" if age is not None else ""
+            return (f"PARTITION BY {by} " if by else "") + f"ROWS {spec.count}{until}{within}"
         case Session() | When():
             by = ", ".join(schema[i].name for i in spec.by)
             return _episodes(spec, schema) + (f" BY {by}" if by else "")
@@ -159,6 +164,16 @@ def _extent(spec: WindowSpec, schema: Schema) -> str:
             return f"KEY {', '.join(schema[i].name for i in spec.by)}"
         case Now():
             return "NOW"
+        case First():
+            by = ", ".join(schema[i].name for i in spec.by)
+            return f"PARTITION BY {by} FIRST {spec.count}"
+        case Throttled():
+            by = ", ".join(schema[i].name for i in spec.by)
+            return f"PARTITION BY {by} EVERY {duration(spec.length)}{_ago(spec.until)}"
+        case Lasting():
+            name = schema[spec.end].name
+            said = f"RANGE ({name})" if spec.spans else f"VALID UNTIL {name}"
+            return f"{said}{_ago(spec.until)}"
         case Unbounded():
             return f"RANGE UNBOUNDED{_ago(spec.until)}"
         case Landmark():

@@ -17,12 +17,15 @@ from dsms.plan.exprs import remap
 from dsms.plan.physical import Pattern
 from dsms.sql.expr import Expr
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -39,13 +42,25 @@ def since(window: WindowSpec, at: int) -> int | None:
     """The instant after which everything in the window at `at` was born, if the window says so
     itself."""
     match window:
+        case Partitioned(age=int(age)):
+            return at - age
         case Time():
             return window_start(window, at + 1) - 1
         case Now():
             return at - 1
         case Landmark():
             return window.since - 1
-        case Rows() | Partitioned() | Unbounded() | Latest() | Session() | When():
+        case (
+            Rows()
+            | Partitioned()
+            | Unbounded()
+            | Latest()
+            | Session()
+            | When()
+            | Lasting()
+            | Throttled()
+            | First()
+        ):
             return None
         case _:
             assert_never(window)
@@ -54,9 +69,9 @@ def since(window: WindowSpec, at: int) -> int | None:
 def ends(window: WindowSpec, at: int) -> int:
     """The instant up to which rows were born that may be in the window at `at`."""
     match window:
-        case Time() | Unbounded() | Landmark():
+        case Time() | Unbounded() | Landmark() | Lasting() | Throttled():
             return at - window.until
-        case Now() | Rows() | Partitioned() | Latest() | Session() | When():
+        case Now() | Rows() | Partitioned() | Latest() | Session() | When() | First():
             return at
         case _:
             assert_never(window)
@@ -67,7 +82,9 @@ def until(window: WindowSpec) -> int:
     match window:
         case Time() | Rows() | Partitioned() | Unbounded() | Landmark():
             return window.until
-        case Now() | Latest() | Session() | When():
+        case Lasting() | Throttled():
+            return window.until
+        case Now() | Latest() | First() | Session() | When():
             return 0
         case _:
             assert_never(window)
@@ -80,7 +97,7 @@ def by_calendar(window: WindowSpec) -> bool:
             return window.calendar is not None
         case Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return False
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return False
         case _:
             assert_never(window)
@@ -89,11 +106,13 @@ def by_calendar(window: WindowSpec) -> bool:
 def by_clock(window: WindowSpec) -> bool:
     """Whether instants, other than those of rows, decide what it holds."""
     match window:
-        case Time() | Now() | Landmark() | Session():
+        case Time() | Now() | Landmark() | Lasting() | Throttled() | Session():
             return True
         case Unbounded():
             return window.until > 0
-        case Rows() | Partitioned() | Latest() | When():
+        case Partitioned():
+            return window.age is not None
+        case Rows() | Latest() | First() | When():
             return False
         case _:
             assert_never(window)
@@ -109,7 +128,7 @@ def newest(window: WindowSpec) -> int | None:
             return window.count
         case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return None
         case _:
             assert_never(window)
@@ -122,7 +141,7 @@ def everything(window: WindowSpec) -> bool:
             return not window.until
         case Time() | Now() | Rows() | Partitioned() | Landmark() | Latest():
             return False
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return False
         case _:
             assert_never(window)
@@ -135,7 +154,7 @@ def in_order(window: WindowSpec) -> bool:
             return not window.until
         case Time() | Now() | Rows() | Unbounded() | Landmark() | Latest():
             return True
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return True
         case _:
             assert_never(window)
@@ -144,9 +163,9 @@ def in_order(window: WindowSpec) -> bool:
 def partition(window: WindowSpec) -> tuple[int, ...]:
     """The columns by whose values it is one window each."""
     match window:
-        case Partitioned() | Latest() | Session() | When():
+        case Partitioned() | Latest() | Session() | When() | Throttled() | First():
             return window.by
-        case Time() | Now() | Rows() | Unbounded() | Landmark():
+        case Time() | Now() | Rows() | Unbounded() | Landmark() | Lasting():
             return ()
         case _:
             assert_never(window)
@@ -154,8 +173,13 @@ def partition(window: WindowSpec) -> tuple[int, ...]:
 
 def reads(window: WindowSpec) -> set[int]:
     """The columns that it looks at."""
-    more = {window.operation} if isinstance(window, Latest) else set()
-    return {*partition(window), *more, *columns_read(expressions(window))}
+    match window:
+        case Latest():
+            return {*window.by, window.operation}
+        case Lasting():
+            return {window.end}
+        case _:
+            return {*partition(window), *columns_read(expressions(window))}
 
 
 def expressions(window: WindowSpec) -> tuple[Expr, ...]:
@@ -167,6 +191,8 @@ def expressions(window: WindowSpec) -> tuple[Expr, ...]:
             return window.start, window.stop
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return ()
+        case Lasting() | Throttled() | First():
+            return ()
         case _:
             assert_never(window)
 
@@ -174,7 +200,7 @@ def expressions(window: WindowSpec) -> tuple[Expr, ...]:
 def alone(window: WindowSpec) -> bool:
     """Whether how long a row is in it depends on that row alone."""
     match window:
-        case Time() | Now() | Unbounded() | Landmark():
+        case Time() | Now() | Unbounded() | Landmark() | Lasting() | Throttled() | First():
             return True
         case Rows() | Partitioned() | Latest() | Session() | When():
             return False
@@ -185,7 +211,7 @@ def alone(window: WindowSpec) -> bool:
 def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
     """The same window over rows whose columns have gone to other places."""
     match window:
-        case Partitioned():
+        case Partitioned() | Throttled() | First():
             return replace(window, by=tuple(places[i] for i in window.by))
         case Latest():
             by = tuple(places[i] for i in window.by)
@@ -196,6 +222,8 @@ def moved(window: WindowSpec, places: Mapping[int, int]) -> WindowSpec:
         case When(start, stop):
             by = tuple(places[i] for i in window.by)
             return replace(window, start=remap(start, places), stop=remap(stop, places), by=by)
+        case Lasting():
+            return replace(window, end=places[window.end])
         case Time() | Now() | Rows() | Unbounded() | Landmark():
             return window
         case _:
@@ -207,9 +235,9 @@ def commutes(window: WindowSpec, columns: Set[int] | None = None) -> bool:
 
     columns   those that the selection reads; None: it may be any"""
     match window:
-        case Time() | Now() | Unbounded() | Landmark():
+        case Time() | Now() | Unbounded() | Landmark() | Lasting():
             return True  # it gives each row a lifetime that depends on that row alone
-        case Partitioned() | Latest() | Session() | When():
+        case Partitioned() | Latest() | Session() | When() | Throttled() | First():
             return columns is not None and columns <= set(window.by)
         case Rows():
             return False
@@ -223,13 +251,15 @@ def commutes(window: WindowSpec, columns: Set[int] | None = None) -> bool:
 def pattern(window: WindowSpec, child: Pattern) -> Pattern:
     """Its update pattern, over an input of that one."""
     match window:
-        case Time() | Now():
+        case Time() | Now() | Throttled():
             return max(Pattern.WKS, child)
+        case Lasting():
+            return max(Pattern.WK, child)
         case Session() | When() if window.at_close:
             return child  # what follows reads each episode once
         case Rows() | Partitioned() | Latest() | Session() | When():
             return Pattern.STR
-        case Unbounded() | Landmark():
+        case Unbounded() | Landmark() | First():
             return child
         case _:
             assert_never(window)
@@ -248,7 +278,9 @@ def lifetime(window: WindowSpec) -> Lifetime | None:
                 window.calendar,
                 None if window.slide is None else window.slide.zone,
             )
-        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+        case Throttled():
+            return (window.length, window.until, None, None)
+        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest() | Lasting() | First():
             return None
         case Session() | When():
             return None
@@ -259,11 +291,13 @@ def lifetime(window: WindowSpec) -> Lifetime | None:
 def longest(window: WindowSpec) -> int | None:
     """µs for which a row matters to it at most; None: it can't be bounded."""
     match window:
+        case Partitioned():
+            return window.age
         case Time():
             return window.length + _repeated(window)
         case Now():
             return 1
-        case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+        case Rows() | Unbounded() | Landmark() | Latest() | Lasting() | Throttled() | First():
             return None
         case Session() | When():
             return None
@@ -271,16 +305,33 @@ def longest(window: WindowSpec) -> int | None:
             assert_never(window)
 
 
+def rescanned(window: WindowSpec) -> bool:
+    """Whether it may be found anew from rows that are kept, as it is read at boundaries."""
+    match window:
+        case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
+            return True
+        case Session() | When():
+            return True
+        case Lasting() | Throttled() | First():
+            return False
+        case _:
+            assert_never(window)
+
+
 def matters_for(window: WindowSpec) -> int:
     """µs after which a row can't matter any more at a boundary; 0 where no length says so."""
     match window:
+        case Throttled():
+            return window.length
+        case Partitioned():
+            return window.age or 0
         case Time():
             return window.length + _repeated(window)
-        case Unbounded() | Landmark():
-            return window.until  # then it has entered, and stays
+        case Unbounded() | Landmark() | Lasting():
+            return window.until  # then it has entered, and stays; or it says itself when it leaves
         case Session(gap=int() as gap):
             return gap  # longer gaps than that are seen when they pass
-        case Now() | Rows() | Partitioned() | Latest() | Session() | When():
+        case Now() | Rows() | Latest() | First() | Session() | When():
             return 0
         case _:
             assert_never(window)

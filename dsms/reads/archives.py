@@ -29,12 +29,15 @@ from dsms.running.runtime import Runtime
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -172,7 +175,7 @@ class Archives:
                 return True
             case Time() | Now() | Partitioned() | Unbounded() | Landmark() | Latest():
                 return False
-            case Session() | When():
+            case Session() | When() | Lasting() | Throttled() | First():
                 return False
             case _:
                 assert_never(spec)

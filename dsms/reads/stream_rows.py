@@ -15,12 +15,15 @@ from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -183,11 +186,21 @@ def gone(runtime: Runtime, read: Read, since: int | None = None) -> UsageError:
                 message,
                 hint="ask for a shorter window, or wait until the loss has left it",
             )
-        case Time() | Now():
+        case Time() | Now() | Partitioned(age=int()):
             hint = "declare the stream with RETAIN d and ask for a [RANGE t] within it"
         case Rows():
             hint = "ask for fewer rows, or declare the stream with a longer RETAIN"
-        case Partitioned() | Unbounded() | Landmark() | Latest() | Session() | When():
+        case (
+            Partitioned()
+            | Unbounded()
+            | Landmark()
+            | Latest()
+            | Lasting()
+            | Throttled()
+            | First()
+            | Session()
+            | When()
+        ):
             hint = (
                 "this window needs all rows that ever came: put a [RANGE t] within RETAIN on "
                 "the stream"

@@ -25,7 +25,7 @@ from dsms.running.query import RunningQuery
 from dsms.running.registered import Registered
 from dsms.running.sources import StreamSource
 from dsms.sql import logical as lp
-from dsms.sql.window import Landmark, Now, Time, Unbounded
+from dsms.sql.window import Landmark, Lasting, Now, Time, Unbounded
 
 
 def lookup_of(query: Registered) -> Atom | None:
@@ -43,7 +43,7 @@ def lookup_of(query: Registered) -> Atom | None:
         match node:
             case lp.Select():
                 return atom_of(node.predicate)
-            case lp.Window(spec=Time() | Now() | Landmark() | Unbounded()):
+            case lp.Window(spec=Time() | Now() | Landmark() | Unbounded() | Lasting()):
                 continue  # each of its rows for itself
             case _:
                 return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsms.operators.window_aged import AgedWindowOp
 from dsms.operators.window_rows import PartitionedWindowOp, RowsWindowOp
 from dsms.plan import windows
 from dsms.plan.ages import reads_late
@@ -54,5 +55,9 @@ def _waiting(pipeline: Pipeline) -> Iterator[int]:
     """The oldest rows that count windows keep."""
     for stage in all_stages(pipeline):
         match stage.operator:
-            case RowsWindowOp(store=store) | PartitionedWindowOp(store=store) if store.live:
+            case (
+                RowsWindowOp(store=store)
+                | PartitionedWindowOp(store=store)
+                | AgedWindowOp(store=store)
+            ) if store.live:
                 yield int(store.ts.view[store.alive.view].min())

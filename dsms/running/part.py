@@ -252,6 +252,14 @@ def all_stages(pipeline: Pipeline) -> Iterator[Any]:
         yield from all_stages(feed.part.pipeline)
 
 
+def placed(pipeline: Pipeline, at: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The operators of a pipeline and of the parts below it, each with its place in the plan."""
+    for stage in pipeline.stages:
+        yield (*at, *stage.path), stage.operator
+    for feed in feeds_of(pipeline):
+        yield from placed(feed.part.pipeline, (*at, *feed.path))
+
+
 def live(pipeline: Pipeline) -> dict[Path, dict[str, Any]]:
     """Live counts per stage, also of parts that others use, too."""
     counts = pipeline.live()

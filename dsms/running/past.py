@@ -13,12 +13,15 @@ from dsms.sql import logical as lp
 from dsms.sql.plan_reads import holds_all
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -125,7 +128,9 @@ def _at_once(spec: WindowSpec) -> bool:
             return not windows.until(spec)
         case Session(gap=int()):
             return True
-        case Landmark() | Session() | When():
+        case Lasting():
+            return not windows.until(spec)
+        case Landmark() | Throttled() | First() | Session() | When():
             return False
         case _:
             assert_never(spec)
@@ -156,13 +161,15 @@ def _windowed(past: Past, node: lp.Window) -> Past:
     if past.length is None:
         return everything
     match spec:
+        case Partitioned(age=int()):
+            return _longer(past, windows.longest(spec))
         case Rows() if (ago := _each(node.child)) is not None:
             return replace(everything, rows=spec.count, ago=ago)
         case Landmark() if past.length == 0:
             return replace(everything, since=spec.since)
         case Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return everything
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return everything
         case _:
             assert_never(spec)

@@ -45,7 +45,7 @@ from dsms.sharing.registry import Registry
 from dsms.sharing.stopping import stop_group, take_in
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Catalog, Option, StreamDef
-from dsms.sql.types import ALWAYS, FOREVER
+from dsms.sql.types import ALWAYS
 from dsms.state.ring import Need, Ring
 from dsms.storage.durable import Durable
 from dsms.tables.versioned import VersionedTable
@@ -392,7 +392,7 @@ class Runtime:
         if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
             return clock
         query.no_more(lambda key: self.inputs[key].newest, clock)
-        return clock if query.until == FOREVER else max(clock, query.until - 1)
+        return max(clock, query.closed)
 
     def forget(self) -> None:
         """Let tables drop versions that no clock, also of queries to come, can ask for again."""

@@ -19,13 +19,16 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Col, Expr, conjuncts, rewrite
 from dsms.sql.types import Schema
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
     Slide,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -142,7 +145,7 @@ def _sliced(spec: WindowSpec) -> Time | None:
             return spec
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             return None
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             return None
         case _:
             assert_never(spec)

@@ -45,6 +45,7 @@ _WORDS = {
     "SLIDE_LENGTH": "SLIDE",
     "ALIGN_TO": "ALIGN TO",
     "TIME_OF": "TIME ZONE",
+    "FIRST_ROWS": "FIRST",
     "SAMPLE_SHARE": "SAMPLE",
     "WITHIN_SPAN": "WITHIN",
     "UPTO": "UPTO with an instant",
@@ -62,6 +63,7 @@ _WORDS = {
     "ORDER": "ORDER BY",
     "PARTITION": "PARTITION BY",
     "TIME": "TIME ZONE",
+    "VALID": "VALID UNTIL",
 }
 _FIRST = ("COMMA", "RPAR", "RSQB", "LPAR", "LSQB", "TIME_UNIT", "NAME")
 

@@ -229,9 +229,13 @@ def reach(length: str, until: str | None) -> str:
     return f"{length} UNTIL {until} AGO" if until is not None else length
 
 
-def boundaries(slide: ast.Slide, word: str = "SLIDE") -> str:
-    """The instants at which a window slides, or (`word` EVERY) a query is answered."""
-    every = slide.every if isinstance(slide.every, int) else literals.duration_text(slide.every)
+def boundaries(slide: ast.Slide, word: str = "SLIDE", unit: str = "") -> str:
+    """The instants at which a window slides, or (`word` EVERY) a query is answered; `unit`: what
+    stands behind a number of rows."""
+    if isinstance(slide.every, int):
+        every = f"{slide.every}{unit}"
+    else:
+        every = literals.duration_text(slide.every)
     parts = [f"{word} {every}"]
     parts += [f"ALIGN TO {instant(slide.align_to)}"] if slide.align_to is not None else []
     parts += [f"TIME ZONE {string(slide.time_zone)}"] if slide.time_zone is not None else []

@@ -7,7 +7,7 @@ messages can quote parts.
 
 from __future__ import annotations
 
-from dsms.sql import ast, print_match, print_rights, print_small
+from dsms.sql import ast, print_match, print_rights, print_small, print_windows
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
@@ -16,7 +16,6 @@ from dsms.sql.print_expressions import (
     name,
     names,
     option_value,
-    reach,
     type_name,
 )
 
@@ -90,37 +89,12 @@ def _made(expr: ast.Expr | None) -> str:
 
 def window(node: ast.Window) -> str:
     """What stands between the brackets."""
-    parts = [_core(node)]
+    parts = [print_windows.core(node, _expressions.text)]
     parts += ["INTERNAL"] if node.internal else []
     parts += ["ARCHIVE"] if node.archive else []
-    parts += [boundaries(node.slide)] if node.slide is not None else []
+    unit = "" if isinstance(node, ast.RowsWindow) else " ROWS"
+    parts += [boundaries(node.slide, unit=unit)] if node.slide is not None else []
     return " ".join(parts)
-
-
-def _core(node: ast.Window) -> str:
-    match node:
-        case ast.RangeWindow(length, until):
-            return (
-                "RANGE "
-                f"{reach(duration_text(length), None if until is None else duration_text(until))}"
-            )
-        case ast.RowsWindow(rows, until_rows, keys):
-            partition = f"PARTITION BY {', '.join(map(_expressions.text, keys))} " if keys else ""
-            return (
-                f"{partition}ROWS "
-                f"{reach(str(rows), None if until_rows is None else str(until_rows))}"
-            )
-        case ast.NowWindow():
-            return "NOW"
-        case ast.UnboundedWindow(until):
-            return reach("RANGE UNBOUNDED", None if until is None else duration_text(until))
-        case ast.LandmarkWindow(since, until):
-            text = None if until is None else duration_text(until)
-            return reach(f"SINCE {instant(since)}", text)
-        case ast.SessionWindow() | ast.WhenWindow():
-            return print_small.episodes(node, _expressions.text)
-        case _:
-            raise TypeError(f"unknown window {type(node).__name__}")
 
 
 # ---------------------------------------------------------------- queries

@@ -14,13 +14,16 @@ from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import Kind, Type, decimal
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
     Slide,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -192,7 +195,8 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
             return ast.RowsWindow(spec.count, spec.until or None, (), **common)  # type: ignore[arg-type]
         case Partitioned():
             keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
-            return ast.RowsWindow(spec.count, spec.until or None, keys, **common)  # type: ignore[arg-type]
+            age = None if spec.age is None else duration(spec.age)
+            return ast.RowsWindow(spec.count, spec.until or None, keys, age, **common)  # type: ignore[arg-type]
         case Session() | When():
             return _episodes(spec, [ast.ColumnRef(c.name) for c in columns_], common)  # type: ignore[attr-defined]
         case Latest():
@@ -201,6 +205,16 @@ def window_syntax(spec: WindowSpec, columns_: Sequence[ast.Expr]) -> ast.Window:
             return ast.NowWindow(**common)  # type: ignore[arg-type]
         case Unbounded():
             return ast.UnboundedWindow(_until(spec.until), **common)  # type: ignore[arg-type]
+        case First():
+            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
+            return ast.FirstWindow(spec.count, keys, **common)  # type: ignore[arg-type]
+        case Throttled():
+            keys = tuple(ast.ColumnRef(columns_[i].name) for i in spec.by)  # type: ignore[attr-defined]
+            length = duration(spec.length)
+            return ast.ThrottledWindow(length, _until(spec.until), keys, **common)  # type: ignore[arg-type]
+        case Lasting():
+            end = ast.ColumnRef(columns_[spec.end].name)  # type: ignore[attr-defined]
+            return ast.LastingWindow(end, spec.spans, _until(spec.until), **common)  # type: ignore[arg-type]
         case Landmark():
             since = ast.Instant(spec.since)
             return ast.LandmarkWindow(since, _until(spec.until), **common)  # type: ignore[arg-type]

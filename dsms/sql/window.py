@@ -82,11 +82,15 @@ class Rows(_Window):
 
 @dataclass(frozen=True, slots=True)
 class Partitioned(_Window):
-    """[PARTITION BY ... ROWS count]; `by` are column indices of the input."""
+    """[PARTITION BY ... ROWS count], or [PARTITION BY ... ROWS count RANGE age]; `by` are column
+    indices of the input.
+
+    age  µs for which a row is in it at most; None: until newer ones come"""
 
     count: int
     until: int = 0
     by: tuple[int, ...] = ()
+    age: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,53 @@ class When(_Window):
     at_close: bool = False
 
 
-WindowSpec = Time | Now | Rows | Partitioned | Unbounded | Landmark | Latest | Session | When
+@dataclass(frozen=True, slots=True)
+class Lasting(_Window):
+    """[VALID UNTIL column] or [RANGE (expression)]: a column of each row says how long it is in it,
+    NULL for good; of rows that would leave when they come, or earlier, it holds none.
+
+    end    column index of the input: a TIMESTAMP, at which the row leaves
+    spans  that is an INTERVAL, for which the row stays
+    """
+
+    end: int
+    spans: bool = False
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled(_Window):
+    """[PARTITION BY ... EVERY length], µs; `by` are column indices of the input: a row enters if no
+    row of its partition is in it, and is then in it for `length`."""
+
+    length: int
+    until: int = 0
+    by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class First(_Window):
+    """[PARTITION BY ... FIRST count]: the first rows of each partition, which stay; `by` are column
+    indices of the input."""
+
+    count: int
+    by: tuple[int, ...] = ()
+
+
+WindowSpec = (
+    Time
+    | Now
+    | Rows
+    | Partitioned
+    | Unbounded
+    | Landmark
+    | Latest
+    | Lasting
+    | Throttled
+    | First
+    | Session
+    | When
+)
 Episodes = Session | When  # of a key, which end as a whole
 
 UNBOUNDED = Unbounded()
@@ -154,6 +204,8 @@ def counts(window: WindowSpec) -> bool:
             return True
         case Time() | Now() | Unbounded() | Landmark() | Latest() | Session() | When():
             return False
+        case Lasting() | Throttled() | First():
+            return False
         case _:
             assert_never(window)
 
@@ -161,9 +213,19 @@ def counts(window: WindowSpec) -> bool:
 def keeps_all(window: WindowSpec) -> bool:
     """Whether a row that is in it stays in it for good."""
     match window:
-        case Unbounded() | Landmark():
+        case Unbounded() | Landmark() | First():
             return True
-        case Time() | Now() | Rows() | Partitioned() | Latest() | Session() | When():
+        case (
+            Time()
+            | Now()
+            | Rows()
+            | Partitioned()
+            | Latest()
+            | Session()
+            | When()
+            | Lasting()
+            | Throttled()
+        ):
             return False
         case _:
             assert_never(window)

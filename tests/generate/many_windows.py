@@ -21,6 +21,8 @@ WINDOWS = (
     "[NOW]",
     "",
     "[PARTITION BY k ROWS 2]",
+    "[PARTITION BY k ROWS 2 RANGE 7 SECONDS]",
+    "[PARTITION BY k EVERY 6 SECONDS]",
     "[RANGE 9 SECONDS UNTIL 2 SECONDS AGO]",
 )
 MORE = ("{0}.x < {1}.x", "{0}.x = {1}.x", "{0}.x <> {1}.x OR {0}.k = 0", "{0}.x = {0}.k")

@@ -147,13 +147,21 @@ class PeriodicQueries(Queries):
         if inner is None or (self.beat.rows and not (self.beat.beside and self.begun)):
             inner = self._range(mode) if mode.kind == "mixed" and first else self._window(mode)
         inner = inner or ("ROWS 3" if self.beat.rows else "RANGE UNBOUNDED")
-        counts = "ROWS" in inner
+        if self._by_rows(inner):
+            inner, self.begun = f"{inner} SLIDE {self.beat.text} ROWS", True
+        counts = "ROWS" in inner and "SLIDE" not in inner
         must = self._bound() or self.beat.restore or "MONTH" in inner or "YEAR" in inner
         if inner != "NOW" and counts == self.beat.rows and (must or not self.d.chance(20)):
             inner, self.begun = f"{inner} SLIDE {self.beat.text}", True
         if mode.kind in ("internal", "mixed") and not (mode.kind == "mixed" and first):
             inner = f"{inner} INTERNAL"
         return f" [{inner}]"
+
+    def _by_rows(self, inner: str) -> bool:
+        """Whether it is a window in time that is to be answered after so many rows."""
+        timed = inner.startswith("RANGE") and "UNBOUNDED" not in inner and "(" not in inner
+        beside = self.beat.rows and self.beat.beside and timed
+        return beside and (not self.begun or self.d.chance(25))
 
     def _bound(self) -> bool:
         return (self.beat.restore and not self.beat.beside) or not self.begun
@@ -173,10 +181,14 @@ class PeriodicQueries(Queries):
                     "NOW",
                     "RANGE UNBOUNDED",
                     f"RANGE {rows + 2} SECONDS UNTIL 1 SECONDS AGO",
+                    f"PARTITION BY k EVERY {rows + 2} SECONDS",
+                    f"PARTITION BY k FIRST {rows}",
                 )
             )
         if self.beat.rows:
             ago = (f"ROWS {rows + 1} UNTIL 1 AGO", f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO")
+            if self.beat.beside:
+                ago = (*ago, f"PARTITION BY k ROWS {rows} RANGE 4 SECONDS", self._range(mode))
             return d.pick((f"ROWS {rows}", f"PARTITION BY k ROWS {rows}", f"ROWS {rows * 4}", *ago))
         if self._bound() or mode.kind == "mixed":
             return self._sliding(mode)
@@ -185,6 +197,8 @@ class PeriodicQueries(Queries):
             f"ROWS {rows}",
             f"PARTITION BY k ROWS {rows}",
             f"ROWS {rows + 1} UNTIL 1 AGO",
+            f"PARTITION BY k ROWS {rows} RANGE 4 SECONDS",
+            f"PARTITION BY k EVERY {rows + 2} SECONDS",
             *(EPISODES if mode.plain else ()),
         )
         return self._sliding(mode) if d.chance(70) else d.pick(others)

@@ -55,9 +55,9 @@ class Queries:
     def __init__(
         self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any"
     ) -> None:
-        """`windows`: of any kind; RANGE and NOW alone, and none over results (what one-time queries
-        can be asked); or such that few rows live at a time.  `entered`: the first FROM item is to
-        be an Istream."""
+        """`windows`: of any kind; such as one-time queries can be asked where all rows are kept,
+        and none over results; or such that few rows live at a time.  `entered`: the first FROM item
+        is to be an Istream."""
         self.d, self.world, self.windows, self.entered = d, world, windows, False
         self.dating = False  # streams may have an ASOF JOIN behind them
         self.merging = False  # the next FROM item is to be a UNION ALL of streams
@@ -80,11 +80,24 @@ class Queries:
         d, n = self.d, self.d.number(1, 12)
         if self.windows == "time":
             return d.pick(
-                (f"RANGE {n} SECONDS", f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO", "NOW")
+                (
+                    f"RANGE {n} SECONDS",
+                    f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO",
+                    "NOW",
+                    f"PARTITION BY k ROWS 2 RANGE {n} SECONDS",
+                    f"PARTITION BY k EVERY {n} SECONDS",
+                    "PARTITION BY k FIRST 2",
+                )
             )
         if self.windows == "small":
             ago = ("RANGE 2 SECONDS UNTIL 1 SECONDS AGO", "ROWS 4 UNTIL 1 AGO")
-            short = ("ROWS 3", "PARTITION BY k ROWS 2", "NOW", *ago)
+            short = (
+                "ROWS 3",
+                "PARTITION BY k ROWS 2",
+                "PARTITION BY k ROWS 2 RANGE 3 s",
+                "NOW",
+                *ago,
+            )
             return d.pick((f"RANGE {n % 4 + 1} SECONDS", *(short if mode.kind != "mixed" else ())))
         if mode.kind == "mixed" or d.chance(50):
             return f"RANGE {n} SECONDS"
@@ -104,6 +117,11 @@ class Queries:
                 f"SINCE {n}s UNTIL 2 SECONDS AGO",
                 "",
                 f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO",
+                f"PARTITION BY k ROWS {rows} RANGE {n} SECONDS",
+                f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO RANGE {n} SECONDS",
+                f"PARTITION BY k EVERY {n} SECONDS",
+                f"PARTITION BY k FIRST {rows}",
+                f"PARTITION BY k EVERY {n + 1} SECONDS UNTIL 1 SECONDS AGO",
             )
         )
 
@@ -132,8 +150,31 @@ class Queries:
         alias = self.d.name()
         if source.keyed and inner is None:
             inner = self._over_keys()
+        elif inner is None and self.d.chance(9):
+            if self.d.chance(30):
+                return self._valid_until(source, alias, mode, first)
+            inner = self._lasting()
         text = f"{source.name}{self.window(mode, first, inner)} AS {alias}"
         return f"{text}{self._sample(alias)}", _scope(source, alias)
+
+    def _lasting(self) -> str:
+        """A window whose rows say how long they are in it."""
+        length = self.d.pick(
+            (
+                "x * INTERVAL '1' SECOND",
+                "CASE WHEN k = 1 THEN INTERVAL '7' SECOND ELSE x * INTERVAL '2' SECOND END",
+                "INTERVAL '5' SECOND / k",
+            )
+        )
+        return f"RANGE ({length}){self.d.pick(('', '', ' UNTIL 1 SECONDS AGO'))}"
+
+    def _valid_until(
+        self, source: Source, alias: str, mode: Mode, first: bool
+    ) -> tuple[str, Scope]:
+        end = self.d.pick((2, 5))
+        rows = f"(SELECT *, ts + x * INTERVAL '{end}' SECOND AS e FROM {source.name})"
+        text = f"{rows}{self.window(mode, first, 'VALID UNTIL e')} AS {alias}"
+        return text, _scope(source, alias)
 
     def _sample(self, alias: str) -> str:
         if not self.d.chance(4):

@@ -3,20 +3,23 @@ tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import assert_never
 
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
     Slide,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -34,10 +37,12 @@ def instants(
     tables: Mapping[str, Sequence[Change]],
     ages: Mapping[str, int] = MappingProxyType({}),
     bounds: Callable[[Slide], Sequence[int]] = lambda _: (),
+    deaths: Callable[[lp.Window], Collection[int]] = lambda _: (),
 ) -> set[int]:
     """Every instant at which the answer of `node` can differ from that of the instant before; more
     do no harm.  `ages`: how old rows are when they are seen, of streams where that matters;
-    `bounds`: the boundaries of a SLIDE in a periodic query, at which blocks append."""
+    `bounds`: the boundaries of a SLIDE in a periodic query, at which blocks append; `deaths`: when
+    rows leave a window that asks them (`tests.oracle.lasting`)."""
     match node:
         case lp.StreamScan():
             name = node.stream.name
@@ -49,16 +54,20 @@ def instants(
             gaps = {gap_of(spec, values) for values in _values(node.child, streams)}
             return inner | {t + gap for t in inner if t > ALWAYS for gap in gaps}
         case lp.Window():
-            return _window(node.spec, instants(node.child, streams, tables, ages, bounds))
+            inner = instants(node.child, streams, tables, ages, bounds, deaths)
+            return _window(node.spec, inner) | set(deaths(node))
         case lp.JoinNRR():
-            return instants(node.child, streams, tables, ages, bounds)
+            return instants(node.child, streams, tables, ages, bounds, deaths)
         case lp.Values():
             return {ALWAYS}
         case lp.Append() if (slide := slide_of(node.child)) is not None:
             own = {b - 1 for b in bounds(slide)}
-            return instants(node.child, streams, tables, ages, bounds) | own
+            return instants(node.child, streams, tables, ages, bounds, deaths) | own
         case _:
-            below = (instants(child, streams, tables, ages, bounds) for child in lp.children(node))
+            below = (
+                instants(child, streams, tables, ages, bounds, deaths)
+                for child in lp.children(node)
+            )
             return {ALWAYS}.union(*below)
 
 
@@ -84,11 +93,15 @@ def _window(spec: WindowSpec, inner: set[int]) -> set[int]:
             steps = (0, spec.until, spec.length)
         case Now():
             steps = (0, 1)
-        case Unbounded() | Landmark():
+        case Throttled():
+            steps = (0, spec.until, spec.length)
+        case Unbounded() | Landmark() | Lasting():
             steps = (0, spec.until)
         case Session(gap=int() as gap):
             steps = (0, gap)
-        case Rows() | Partitioned() | Latest() | Session() | When():
+        case Partitioned():
+            steps = (0, spec.age or 0)
+        case Rows() | Latest() | First() | Session() | When():
             steps = (0,)
         case _:
             assert_never(spec)

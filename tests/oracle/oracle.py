@@ -13,6 +13,7 @@ from dsms.sql.types import ALWAYS
 from tests.oracle.facts import Change, Fact, Row, Values, changed, in_order, net
 from tests.oracle.instants import instants
 from tests.oracle.keys import arrivals, by_value
+from tests.oracle.lasting import with_deaths
 from tests.oracle.relational import Evaluator
 from tests.oracle.windows import lasts
 
@@ -54,7 +55,12 @@ class Oracle:
             if is_monotonic(output.child)
             else "rstream"
         )
-        self.instants = sorted(instants(output.child, streams, tables, ages) | {ALWAYS})
+        found = with_deaths(
+            output.child,
+            lambda deaths: instants(output.child, streams, tables, ages, deaths=deaths),
+            lambda steps: Evaluator(steps, streams, tables, ages=ages),
+        )
+        self.instants = sorted(found | {ALWAYS})
         self._evaluator = Evaluator(self.instants, streams, tables, ages=ages)
 
     def answer(self, at: int) -> list[Fact]:

@@ -32,6 +32,7 @@ from tests.oracle.boundaries import all_boundaries, range_start
 from tests.oracle.facts import Change, Fact, Row, Values, by_columns, changed, in_order, net
 from tests.oracle.instants import instants
 from tests.oracle.keys import by_value
+from tests.oracle.lasting import with_deaths
 from tests.oracle.oracle import is_monotonic
 from tests.oracle.points import Points
 from tests.oracle.relational import Evaluator, sort_rows
@@ -90,7 +91,11 @@ class Periodic:
             begun = max(registered, min(firsts)) if firsts else upto + 1
             bounds = all_boundaries(output.slide, begun, upto + 1)
             beats = Beats(bounds, output.restore, output.slide, begun, upto + 1)
-            found = instants(self.core, read, given, ages or {}, beats.of)
+            found = with_deaths(
+                self.core,
+                lambda deaths: instants(self.core, read, given, ages or {}, beats.of, deaths),
+                lambda steps: Evaluator(steps, read, given, beats=beats, ages=ages or {}),
+            )
             if changes_at_boundaries(self.core):
                 found |= {b - 1 for b in bounds}
                 for slide in slides_of(self.core):

@@ -16,6 +16,8 @@ from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
 from tests.oracle.facts import Change, Row
 from tests.oracle.instants import instants
+from tests.oracle.lasting import with_deaths
+from tests.oracle.relational import Evaluator
 
 
 @dataclass
@@ -36,9 +38,12 @@ class Points:
         tables: Mapping[str, Sequence[Change]],
     ) -> Points:
         """The points of a plan over that input, where rows of `name` are counted."""
-        found = instants(plan, streams, tables) | {
-            c.at for changes in tables.values() for c in changes
-        }
+        found = with_deaths(
+            plan,
+            lambda deaths: instants(plan, streams, tables, deaths=deaths),
+            lambda steps: Evaluator(steps, streams, tables),
+        )
+        found |= {c.at for changes in tables.values() for c in changes}
         out, whole = Points(), {ALWAYS: ALWAYS}
         rows = list(streams[name])
         for instant in sorted(t for t in found if t > ALWAYS):

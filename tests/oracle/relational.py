@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from dsms.sql import logical as lp
 from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS
-from dsms.sql.window import Session, When
+from dsms.sql.window import Lasting, Session, When
 from tests.oracle.aggregates import aggregate
 from tests.oracle.episodes import at_close
 from tests.oracle.facts import Change, Fact, Row, by_columns, changed, in_order, net, settle, since
@@ -153,6 +153,9 @@ class Evaluator:
         rows = self.at(node.child, step)
         if isinstance(node.spec, Session | When):
             rows = [replace(f, birth=f.birth + self._age(node.child)) for f in rows]
+        if isinstance(node.spec, Lasting) and not isinstance(node.child, lp.StreamScan):
+            # a row seen late leaves when it does for everybody
+            rows = [replace(f, birth=f.birth - self._age(node.child)) for f in rows]
         inside = content(node.spec, rows, now, self.beats.start(node.spec, now), self.real)
         if node.spec.internal:
             return inside

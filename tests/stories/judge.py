@@ -14,9 +14,10 @@ from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.expr import Expr
 from dsms.sql.parser import parse_one, split_statements
 from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
-from dsms.sql.window import Landmark, Session, Time, Unbounded
+from dsms.sql.window import Landmark, Lasting, Partitioned, Session, Throttled, Time, Unbounded
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
 from tests.oracle.boundaries import all_boundaries, boundary_after, range_start
+from tests.oracle.lasting import ends_of
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canon
 from tests.stories.declared import Declared
@@ -315,10 +316,14 @@ def _empty_from(node: lp.Node, given: Input) -> int:
             while range_start(spec, bound) <= below:
                 bound = boundary_after(spec.slide, bound)
             return bound - 1
-        case lp.Window(spec=Time() as spec) if below > ALWAYS:
+        case lp.Window(spec=Time() | Throttled() as spec) if below > ALWAYS:
             return below + spec.length
         case lp.Window(spec=Session(gap=int() as gap)) if below > ALWAYS:
             return below + gap
+        case lp.Window(spec=Partitioned(age=int(age))) if below > ALWAYS:
+            return below + age
+        case lp.Window(spec=Lasting() as spec) if below > ALWAYS:
+            return max(below + spec.until, *ends_of(node, given.streams, given.tables, given.ages))
         case lp.Window(spec=Unbounded() | Landmark() as spec) if below > ALWAYS:
             return below + spec.until
         case _:

@@ -7,6 +7,7 @@ seen:
     [RANGE t]          [RANGE t UNTIL d AGO]        [RANGE t UNTIL u AGO]   the larger of u and d
     no window          [RANGE UNBOUNDED UNTIL d AGO]
     [SINCE i]          [SINCE i UNTIL d AGO]
+    [VALID UNTIL c]    [VALID UNTIL c UNTIL d AGO], and so with [RANGE (expression)]
     [ROWS n]           [ROWS n] over [RANGE UNBOUNDED UNTIL d AGO], and so with PARTITION BY,
                        SESSION and WHEN
 
@@ -27,12 +28,15 @@ from dsms.sql.literals import duration_text
 from dsms.sql.logical import Window
 from dsms.sql.unbind import duration
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -63,9 +67,17 @@ def late(
             spec = replace(spec, until=max(spec.until, after))
             _check(spec, after, at, stream, every)
             return replace(window, spec=spec)
-        case Unbounded() | Landmark():
+        case Throttled():
+            if max(spec.until, after) >= spec.length:
+                raise _empty(at, stream, user, after)
             return replace(window, spec=replace(spec, until=max(spec.until, after)))
-        case Rows() | Partitioned() | Latest() | Session() | When():
+        case Unbounded() | Landmark() | Lasting():
+            return replace(window, spec=replace(spec, until=max(spec.until, after)))
+        case Partitioned(age=int(age)) if after >= age:
+            raise _empty(at, stream, user, after)
+        case Rows() | Partitioned() | Latest() | First() | Session() | When():
+            if isinstance(spec, Partitioned) and spec.age is not None:
+                spec = replace(spec, age=spec.age - after)  # it counts from when it is seen
             old = Unbounded(until=after, archive=spec.archive)
             child = Window(window.child, old, window.schema)
             return replace(window, child=child, spec=replace(spec, archive=False))

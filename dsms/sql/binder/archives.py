@@ -18,12 +18,15 @@ from dsms.sql.literals import duration_text
 from dsms.sql.logical import Archived, Node, Project, Select, StreamScan, children
 from dsms.sql.unbind import duration
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -70,7 +73,7 @@ def leaf_of(child: Node) -> StreamScan | None:
 
 
 def check_window(child: StreamScan | None, spec: WindowSpec, window: ast.Window) -> None:
-    """Whether an archive can answer that window over a leaf.  Raises DS391, DS392."""
+    """Whether an archive can answer that window over a leaf.  Raises DS357, DS391, DS392."""
     if child is None or child.archive is None:
         message = (
             "only the window of a stream reaches into an archive: results of a subquery are "
@@ -119,11 +122,21 @@ def _reach(spec: WindowSpec, window: ast.Window) -> float:
             return spec.length
         case Rows() | Landmark():
             return 0
+        case Partitioned(age=int(age)):
+            return age
         case Partitioned() | Unbounded() | Latest():
             return inf
         case Session() | When():
             message = "episodes begin and end as rows come, and an archive is read as a whole"
             raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")
+        case Throttled() | First():
+            message = "which rows such a window lets in depends on all that came before"
+            hint = "leave ARCHIVE out, or ask with GROUP BY over FROM ARCHIVE"
+            raise error("DS357", message, window, hint)
+        case Lasting():
+            message = "rows that say how long they are in a window are not looked for in an archive"
+            hint = "leave ARCHIVE out, or say it in WHERE over FROM ARCHIVE"
+            raise error("DS357", message, window, hint)
         case Now():
             message = "NOW holds the rows of this very instant, which are not archived yet"
             raise error("DS391", message, window, "leave ARCHIVE out, or write a RANGE")

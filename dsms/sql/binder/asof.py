@@ -36,7 +36,7 @@ from dsms.sql.logical import (
     nodes_of,
 )
 from dsms.sql.types import BOOL
-from dsms.sql.window import Latest, Now, Session, When, WindowSpec
+from dsms.sql.window import First, Latest, Now, Session, When, WindowSpec
 
 KINDS = {ast.JoinKind.ASOF: "inner", ast.JoinKind.ASOF_LEFT: "left"}
 _MIRRORED = {"ge": "le", "gt": "lt", "le": "ge", "lt": "gt"}
@@ -161,7 +161,7 @@ def untimely(node: Node) -> str | None:
         case StreamScan() | Append():
             return None
         case Window(spec=spec) if (
-            not isinstance(spec, Now | Latest | Session | When) and spec.until
+            not isinstance(spec, Now | Latest | First | Session | When) and spec.until
         ):
             return "a window holds rows back (UNTIL ... AGO)"
         case Join() if node.kind != "inner":

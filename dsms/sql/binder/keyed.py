@@ -72,11 +72,18 @@ def put_latest(ctx: Context, scan: StreamScan, window: ast.Window | None, scope:
 def check_window(stream: StreamDef, window: ast.Window) -> None:
     """Raise DS237 for a window that has no meaning over the stream."""
     name, hint = stream.name, "write [RANGE 10 SECONDS], [NOW], or no window"
-    if isinstance(window, ast.RowsWindow):
+    if isinstance(window, ast.RowsWindow | ast.ThrottledWindow | ast.FirstWindow):
         message = f"{name} has a KEY: it holds the last row of each, and windows that count rows"
-        message += " do not say of what"
+        message += " or choose among them do not say of what"
     elif isinstance(window, ast.SessionWindow | ast.WhenWindow):
         message = f"{name} has a KEY: it holds the last row of each, and episodes are of many"
+    elif isinstance(window, ast.LastingWindow):
+        message = (
+            f"{name} has a KEY: it holds the last row of each, which must not leave before others"
+        )
+    elif window.slide is not None and isinstance(window.slide.every, int):
+        message = f"{name} has a KEY: its rows are changes, and this SLIDE counts rows"
+        hint = "let SLIDE be a length of time, such as [RANGE 10 SECONDS SLIDE 5 SECONDS]"
     elif window.internal:
         message = f"{name} has a KEY: its rows are taken back, and INTERNAL windows keep results"
     elif window.archive:

@@ -9,7 +9,7 @@ from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.catalog import Option
 from dsms.sql.codes import error
-from dsms.sql.window import Landmark, Now, Time, Unbounded
+from dsms.sql.window import First, Landmark, Lasting, Now, Throttled, Time, Unbounded
 
 HINT = (
     "inner joins of windows in time let go of rows, below selections, projections, UNION ALL and "
@@ -63,7 +63,9 @@ def _why_not(node: lp.Node) -> str | None:
         case lp.Match():
             return "MATCH keeps the rows of its attempts, which must not be missing"
         case lp.Window():
-            in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark)
+            if isinstance(node.spec, Throttled | First):
+                return "which rows such a window lets in depends on those before"
+            in_time = isinstance(node.spec, Time | Now | Unbounded | Landmark | Lasting)
             return (
                 None if in_time else "a window that counts rows, or of episodes, takes results back"
             )

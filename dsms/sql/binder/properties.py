@@ -24,12 +24,15 @@ from dsms.sql.logical import (
     children,
 )
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -80,7 +83,7 @@ def _strict_window(spec: WindowSpec, child: Node) -> bool:
             return True
         case Now():
             return False
-        case Time() | Unbounded() | Landmark():
+        case Time() | Unbounded() | Landmark() | Lasting() | Throttled() | First():
             return strict(child)
         case _:
             assert_never(spec)

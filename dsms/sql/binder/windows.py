@@ -16,13 +16,16 @@ from dsms.sql.expr import Col
 from dsms.sql.functions.constants import zone_problem
 from dsms.sql.print_expressions import boundaries
 from dsms.sql.window import (
+    First,
     Landmark,
+    Lasting,
     Latest,
     Now,
     Partitioned,
     Rows,
     Session,
     Slide,
+    Throttled,
     Time,
     Unbounded,
     When,
@@ -68,9 +71,16 @@ def _extent(window: ast.Window, zone: str | None, slides: bool, scope: Scope) ->
         case ast.NowWindow():
             return Now()
         case ast.UnboundedWindow():
-            return Unbounded(until=_until(window.until))
+            return Unbounded(until=until_of(window.until))
         case ast.LandmarkWindow():
-            return Landmark(window.since.micros, _until(window.until))
+            return Landmark(window.since.micros, until_of(window.until))
+        case ast.FirstWindow():
+            if window.rows <= 0:
+                hint = "write FIRST n with n at least 1"
+                raise error("DS307", "FIRST 0 holds nothing", window, hint)
+            return First(window.rows, keys_of(window.partition_by, scope))
+        case ast.ThrottledWindow():
+            return _throttled(window, scope)
         case _:
             raise AssertionError(window)
 
@@ -88,7 +98,7 @@ def _range(window: ast.RangeWindow, zone: str | None, slides: bool) -> Time:
         )
         raise error("DS227", "a RANGE in months or years needs a SLIDE", length, hint)
     micros = durations.at_most(length) if length.months else durations.fixed(length, "RANGE")
-    until = _until(window.until)
+    until = until_of(window.until)
     if until >= micros and window.until is not None:
         hint = (
             f"RANGE reaches back {micros} us and UNTIL ends {until} us ago: make UNTIL the "
@@ -98,7 +108,8 @@ def _range(window: ast.RangeWindow, zone: str | None, slides: bool) -> Time:
     return Time(micros, until, calendar)
 
 
-def _until(until: ast.Duration | None) -> int:
+def until_of(until: ast.Duration | None) -> int:
+    """What UNTIL says, in µs."""
     return 0 if until is None else durations.fixed(until, "UNTIL", zero=True)
 
 
@@ -110,7 +121,31 @@ def _rows(window: ast.RowsWindow, scope: Scope) -> Rows | Partitioned:
         hint = f"write ROWS {until + 1} or more, or a smaller UNTIL"
         raise error("DS313", "UNTIL must be less than ROWS", window, hint)
     by = keys_of(window.partition_by, scope)
-    return Partitioned(window.rows, until, by) if by else Rows(window.rows, until)
+    return Partitioned(window.rows, until, by, _age(window)) if by else Rows(window.rows, until)
+
+
+def _throttled(window: ast.ThrottledWindow, scope: Scope) -> Throttled:
+    length, until = durations.fixed(window.length, "EVERY", zero=True), until_of(window.until)
+    if length <= 0:
+        hint = "write EVERY with a length of time, or FIRST 1 for the first row of all"
+        raise error("DS307", "EVERY 0 holds nothing", window.length, hint)
+    if until >= length and window.until is not None:
+        hint = (
+            f"rows stay for {length} us and UNTIL ends {until} us ago: make UNTIL the shorter one"
+        )
+        raise error("DS313", "UNTIL must be shorter than EVERY", window.until, hint)
+    return Throttled(length, until, keys_of(window.partition_by, scope))
+
+
+def _age(window: ast.RowsWindow) -> int | None:
+    """µs for which a row is in the window at most."""
+    if window.age is None:
+        return None
+    micros = durations.fixed(window.age, "RANGE", zero=True)
+    if micros <= 0:
+        hint = "write a RANGE longer than 0, or leave RANGE out"
+        raise error("DS307", "RANGE 0 holds nothing", window.age, hint)
+    return micros
 
 
 def keys_of(exprs: Sequence[ast.Expr], scope: Scope) -> tuple[int, ...]:
@@ -127,7 +162,7 @@ def _partition_column(expr: ast.Expr, scope: Scope) -> int:
 
 def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
     if isinstance(slide.every, int):
-        assert counts(spec)  # the parser sees to that
+        assert counts(spec) or isinstance(spec, Time)  # the parser sees to that
         if slide.every <= 0:
             raise error(
                 "DS308",
@@ -142,6 +177,12 @@ def _with_slide(spec: WindowSpec, slide: ast.Slide) -> WindowSpec:
                 slide,
                 "leave them out after ROWS",
             )
+        if isinstance(spec, Time) and spec.calendar is not None:
+            message = (
+                "a RANGE in months or years goes back from boundaries in time, and here is none"
+            )
+            hint = "write RANGE in DAYS, or SLIDE with a length of time"
+            raise error("DS369", message, slide, hint)
         return replace(spec, slide=Slide(slide.every, by_rows=True))
     if counts(spec):
         raise error(
@@ -184,7 +225,7 @@ def check_measure(
     """The sub-window is the greatest common divisor of RANGE, UNTIL and SLIDE: it must not be
     absurdly short."""
     match spec:
-        case Time(length, until, calendar=None) if slide.calendar is None:
+        case Time(length, until, calendar=None) if slide.calendar is None and not slide.by_rows:
             unit = math.gcd(length, until, slide.every)
             if max(length, slide.every) // unit > MOST_SUBWINDOWS:
                 message = f"RANGE and {word} have no common measure longer than {unit} us"
@@ -192,7 +233,7 @@ def check_measure(
                 raise error("DS310", message, at, remedy)
         case Time() | Now() | Rows() | Partitioned() | Unbounded() | Landmark() | Latest():
             pass
-        case Session() | When():
+        case Session() | When() | Lasting() | Throttled() | First():
             pass
         case _:
             assert_never(spec)

@@ -38,12 +38,13 @@ class RangeWindow(Window):
 
 @dataclass(frozen=True, slots=True)
 class RowsWindow(Window):
-    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO]``: the newest n (per partition), or the n-th to
-    m-th newest."""
+    """``[PARTITION BY c, ...] ROWS n [UNTIL m AGO] [RANGE t]``: the newest n (per partition), or
+    the n-th to m-th newest; with `age`, which partitions alone have, of those younger than that."""
 
     rows: int
     until: int | None = None
     partition_by: tuple[Expr, ...] = ()
+    age: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +84,30 @@ class LandmarkWindow(Window):
 
     since: Instant
     until: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastingWindow(Window):
+    """``VALID UNTIL c [UNTIL u AGO]``: each row until the instant in its column; ``RANGE (expr)
+    [UNTIL u AGO]`` (`spans`): each for as long as the expression over its columns says."""
+
+    end: Expr
+    spans: bool = False
+    until: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledWindow(Window):
+    """``PARTITION BY c, ... EVERY t [UNTIL u AGO]``: of each partition one row at a time, for t."""
+
+    length: Duration
+    until: Duration | None = None
+    partition_by: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWindow(Window):
+    """``PARTITION BY c, ... FIRST n``: the first n tuples of each partition."""
+
+    rows: int
+    partition_by: tuple[Expr, ...] = ()

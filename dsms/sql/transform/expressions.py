@@ -74,7 +74,7 @@ class Literals(Times):
             raise bad("DS106", pos, 'a quoted name can\'t be empty: ""')
         return ast.Ident(literals.unquote(token), True, pos=pos)
 
-    column_name = from_name = reserved_function = archive_name = name
+    column_name = from_name = valid_name = reserved_function = archive_name = name
     names = listed
 
     @token_rule("DISTINCT")

@@ -38,7 +38,7 @@ class Windows(Expressions):
     """Windows: a core (RANGE, ROWS, ...) and its options in any order, save that SLIDE closes the
     window."""
 
-    until = only
+    until = row_age = only
 
     @token_rule("INT")
     def until_rows(self, pos: Pos, count: Token) -> int:
@@ -62,15 +62,46 @@ class Windows(Expressions):
     ) -> ast.WhenWindow:
         return ast.WhenWindow(start, stop, by or (), pos=pos)
 
+    @rule
+    def computed_window(
+        self, pos: Pos, length: ast.Expr, until: ast.Duration | None
+    ) -> ast.LastingWindow:
+        return ast.LastingWindow(length, True, until, pos=pos)
+
+    @token_rule("INT")
+    def first_window(self, pos: Pos, keys: tuple[ast.Expr, ...], count: Token) -> ast.FirstWindow:
+        return ast.FirstWindow(literals.count(count, pos), keys, pos=pos)
+
+    @rule
+    def throttled_window(
+        self,
+        pos: Pos,
+        keys: tuple[ast.Expr, ...],
+        length: ast.Duration,
+        until: ast.Duration | None,
+    ) -> ast.ThrottledWindow:
+        return ast.ThrottledWindow(length, until, keys, pos=pos)
+
+    @rule
+    def valid_window(
+        self, pos: Pos, end: ast.Expr, until: ast.Duration | None
+    ) -> ast.LastingWindow:
+        return ast.LastingWindow(end, False, until, pos=pos)
+
     @token_rule("INT")
     def rows_window(self, pos: Pos, count: Token, until: int | None) -> ast.RowsWindow:
         return ast.RowsWindow(literals.count(count, pos), until, pos=pos)
 
     @token_rule("INT")
     def partition_window(
-        self, pos: Pos, keys: tuple[ast.Expr, ...], count: Token, until: int | None
+        self,
+        pos: Pos,
+        keys: tuple[ast.Expr, ...],
+        count: Token,
+        until: int | None,
+        age: ast.Duration | None,
     ) -> ast.RowsWindow:
-        return ast.RowsWindow(literals.count(count, pos), until, keys, pos=pos)
+        return ast.RowsWindow(literals.count(count, pos), until, keys, age, pos=pos)
 
     internal = clause("INTERNAL")
     with_archive = clause("ARCHIVE")
@@ -141,8 +172,7 @@ def _every(core: ast.Window, slide: Clause) -> ast.Duration | int:
                 "or give a unit of time",
             )
         return literals.count(slide.value, slide.pos)
-    if isinstance(slide.value, int) and not by_rows:
-        raise bad(
-            "DS108", slide.pos, "only a ROWS window slides by rows", "give SLIDE a unit of time"
-        )
+    if isinstance(slide.value, int) and not isinstance(core, ast.RowsWindow | ast.RangeWindow):
+        message = "only [RANGE t] and ROWS windows slide by rows"
+        raise bad("DS108", slide.pos, message, "give SLIDE a unit of time")
     return slide.value
