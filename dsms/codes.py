@@ -150,6 +150,9 @@ CODES: dict[str, str] = {
     "DS376": "a condition that names a step of MATCH that has no row, or many",
     "DS377": "a pattern that MATCH can't follow",
     "DS378": "PER columns of MATCH that are never equal",
+    "DS379": "a subquery for a value that depends on the row by more than equalities",
+    "DS380": "an OR of subqueries that is no choice between parts of the rows",
+    "DS381": "UNNEST of what is no list, or in a join that can't open one",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

@@ -179,8 +179,8 @@ DS368
   SELECT * FROM trades [RANGE 10] LIMIT 3 PER sym
   SELECT * FROM trades [RANGE 10] ORDER BY px DESC LIMIT 3 PER sym
 DS320
-  SELECT sym FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM kept)
-  SELECT sym FROM trades WHERE px > 1 UNION SELECT sym FROM trades WHERE EXISTS (SELECT 1 FROM kept)
+  SELECT sym FROM trades WHERE IF(EXISTS (SELECT * FROM kept), px > 1, FALSE)
+  SELECT sym FROM trades WHERE px > 1 AND EXISTS (SELECT * FROM kept)
 DS321
   SELECT sym FROM trades WHERE px > (SELECT bid FROM quotes)
   SELECT sym FROM trades WHERE px > (SELECT MAX(bid) FROM quotes)
@@ -259,6 +259,15 @@ DS358
 DS359
   SELECT GROUPING(px) FROM trades GROUP BY ROLLUP (sym)
   SELECT GROUPING(sym) FROM trades GROUP BY ROLLUP (sym)
+DS379
+  SELECT px FROM trades t WHERE px > (SELECT MAX(bid) - t.px FROM quotes q WHERE q.n = t.qty)
+  SELECT px FROM trades t WHERE px > (SELECT MAX(bid) FROM quotes q WHERE q.n = t.qty) - t.px
+DS380
+  SELECT 1 FROM trades WHERE qty IN (SELECT n FROM quotes) OR px IN (SELECT bid FROM quotes)
+  SELECT 1 FROM trades WHERE qty IN (SELECT n FROM quotes) UNION SELECT 1 FROM trades
+DS381
+  SELECT x FROM trades, UNNEST(sym) t(x)
+  SELECT x FROM trades, UNNEST(STRING_SPLIT(sym, ',')) t(x)
 DS390
   ONCE SELECT * FROM ARCHIVE trades
   CREATE STREAM trades2 (sym STRING) ARCHIVE FOR 30 DAYS

@@ -19,7 +19,7 @@ from dsms.plan.rules.base import pick
 from dsms.plan.statistics import Statistics
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Col, Expr, Lit
-from dsms.sql.types import BOOL, INT, STRING
+from dsms.sql.types import BOOL, INT, STRING, Field, list_of
 from tests.oracle import plans as p
 from tests.plan_forms import shape
 
@@ -79,6 +79,14 @@ COMPUTED = lp.Project(
     WS, (Call("neg", (at(WS, 0),), INT), at(WS, 1)), p.project(WS, "a", "b").schema
 )
 
+OPENED = lp.Unnest(
+    WS,
+    Call("list_value", (at(WS, 0), at(WS, 1)), list_of(INT)),
+    "inner",
+    False,
+    (*WS.schema, Field("x", INT)),
+)
+
 MANY = lp.MultiJoin(
     (WS, WT, WU), (tuple(at(w, 0) for w in (WS, WT, WU)),), None, WS.schema + WT.schema + WU.schema
 )
@@ -121,6 +129,8 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "asof": ("select_through_asof", where(p.asof(WS, T, "a"), is_(WS, 1, 1),
                                           is_(p.asof(WS, T, "a"), 4, 2)),
              f"Select t.b = 2 (AsofJoin s.a = t.a (Select s.b = 1 ({SW}), Stream t))"),
+    "unnest": ("select_through_unnest", where(OPENED, is_(WS, 1, 1), is_(OPENED, 3, 2)),
+               f"Select x = 2 (Unnest [s.a, s.b] (Select s.b = 1 ({SW})))"),
     "padded asof": ("outer_to_inner", where(p.asof(WS, T, "a", kind="left"), is_(JOIN, 4, 2)),
                     f"Select t.b = 2 (AsofJoin s.a = t.a ({SW}, Stream t))"),
     "negation": ("select_through_semijoin", where(NEGATION, is_(WS, 1, 1)),
@@ -214,6 +224,8 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                                                    both("lt", at(WS, 1), Col(7, INT, "b")))), "b"),
                      "Project s.b (Match a, NOT b, c within 1 min PER s.a; c: s.b < t.b ("
                      f"Project s.a, s.b ({SW}), Project u.a ({UW}), Project t.a, t.b ({TW})))"),
+    "narrow unnest": ("narrow_unnest", p.project(OPENED, "x"),
+                      f"Project x (Unnest [s.a, s.b] (Project s.a, s.b ({SW})))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
                    f"Project n.y (JoinNRR n ON s.a = n.a (Project s.a ({SW})))"),
 }  # a table  # fmt: skip

@@ -30,6 +30,7 @@ from dsms.oneshot.steps import (
     UnionStep,
     WindowStep,
 )
+from dsms.oneshot.unnest import UnnestStep
 from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.plan import windows
 from dsms.plan.ranking import arrivals_of, keys_of
@@ -108,8 +109,9 @@ class Runner:
                 held.frames[target] = self._distinct(step)
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
-            case AsofStep() | MatchStep():
-                what = "ASOF JOIN" if isinstance(step, AsofStep) else "MATCH"
+            case AsofStep() | MatchStep() | UnnestStep():
+                names = {AsofStep: "ASOF JOIN", MatchStep: "MATCH", UnnestStep: "UNNEST"}
+                what = names[type(step)]
                 message = f"{what} over an archive is not run on Spark"
                 hint = (
                     "write WITH (archive = duckdb) at the end: the engine reads the archive itself"

@@ -23,6 +23,7 @@ from dsms.running.read_transaction import Access, ReadTransaction
 from dsms.running.runtime import Handle, Runtime
 from dsms.running.transactions import Transactions
 from dsms.sql import logical as lp
+from dsms.sql.multi_joins import binary
 from dsms.sql.types import ALWAYS
 from dsms.state.batch import Batch
 from dsms.state.ring import SubWindow
@@ -31,7 +32,7 @@ from dsms.state.ring import SubWindow
 def scanned(new: Registration) -> PeriodicQuery:
     """The rings keep what its windows reach from now on, and what they hold already is its past."""
     runtime, plan, errors = new.runtime, new.plan, new.errors()
-    root, slide = lp.binary(plan.inner.node), new.bound.slide
+    root, slide = binary(plan.inner.node), new.bound.slide
     assert isinstance(root, lp.Output) and slide is not None
     needed, (streams, tables) = reads(root.child), _leaves(root)
     span = 0 if plan.counted else slide.every

@@ -46,10 +46,12 @@ from dsms.oneshot.steps import (
     ValuesStep,
     WindowStep,
 )
+from dsms.oneshot.unnest import UnnestStep
 from dsms.oneshot.valued import DistinctStep, GroupStep, SetOpStep
 from dsms.plan.identity import by_value, order, places, timed, width
 from dsms.sql import logical as lp
 from dsms.sql.expr import Lit
+from dsms.sql.multi_joins import as_joins
 from dsms.sql.types import FLOAT, Kind, Schema
 
 NO_ID = "CAST(-1 AS BIGINT)"
@@ -123,13 +125,15 @@ class Renderer:
             case lp.Join():
                 return joins.join(self, node, aged)
             case lp.MultiJoin():
-                return joins.join(self, lp.as_joins(node), aged)
+                return joins.join(self, as_joins(node), aged)
             case lp.JoinNRR():
                 return joins.join_nrr(self, node, aged)
             case lp.AsofJoin():
                 return self._asof(node, aged)
             case lp.Match():
                 return self._match(node, aged)
+            case lp.Unnest():
+                return self._unnest(node, aged)
             case lp.SemiJoin():
                 return joins.semi_join(self, node, aged)
             case lp.Union():
@@ -178,6 +182,11 @@ class Renderer:
     def _match(self, node: lp.Match, aged: bool) -> Rel:
         rows = tuple(self.materialized(self.rel(n, True)).name for n in node.inputs)
         step = MatchStep(self.name(), rows, node, aged)
+        return self.step(step, node.schema, width(node), aged)
+
+    def _unnest(self, node: lp.Unnest, aged: bool) -> Rel:
+        child = self.materialized(self.rel(node.child, aged))
+        step = UnnestStep(self.name(), child.name, node, aged)
         return self.step(step, node.schema, width(node), aged)
 
     def _union(self, node: lp.Union, aged: bool) -> Rel:

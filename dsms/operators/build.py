@@ -80,6 +80,10 @@ class Builder:
                 return self._join(phys, node)
             case lp.MultiJoin():
                 return self._multi_join(phys, node)
+            case lp.Unnest():
+                from dsms.operators.unnest import unnest_op
+
+                return unnest_op(self, node)
             case lp.JoinNRR():
                 return self._nrr(phys, node)
             case lp.AsofJoin():

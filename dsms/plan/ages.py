@@ -55,6 +55,8 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return flags + (False,) * (width(node) - len(flags))
         case lp.SemiJoin():
             return timestamps(node.left)
+        case lp.Unnest():
+            return (*timestamps(node.child), False)
         case lp.Project() if node.ids:
             return moved(node, timestamps(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.TopN() | lp.Answer():
@@ -96,6 +98,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.MultiJoin()
             | lp.AsofJoin()
             | lp.Match()
+            | lp.Unnest()
             | lp.Answer()
         ):
             return all(map(_stamped, lp.children(node)))
@@ -161,7 +164,7 @@ def _datable(node: lp.Node) -> bool:
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
         case lp.SemiJoin() | lp.AsofJoin():
             return _datable(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.TopN():
+        case lp.Window() | lp.Select() | lp.Project() | lp.TopN() | lp.Unnest():
             return _datable(node.child)
         case lp.Join() | lp.MultiJoin() | lp.JoinNRR() | lp.Match():
             return all(map(_datable, lp.children(node)))

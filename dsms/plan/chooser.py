@@ -362,6 +362,7 @@ VARIANTS: dict[type, str] = {
     lp.Select: "select",
     lp.Project: "project",
     lp.SetOp: "counting",
+    lp.Unnest: "unnest",
     lp.Union: "merge",
     lp.Match: "automaton",
     lp.Answer: "answer",

@@ -24,6 +24,7 @@ from dsms.plan.statistics import (
 from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
+from dsms.sql.multi_joins import as_joins
 from dsms.sql.window import (
     First,
     Landmark,
@@ -107,6 +108,8 @@ def estimate(
             return _multi_join(node, inputs)
         case lp.JoinNRR():
             return _join_nrr(node, inputs[0], stats)
+        case lp.Unnest():
+            return _opened(node, inputs[0])
         case lp.AsofJoin():
             return _asof_join(node, inputs[0], inputs[1], stats)
         case lp.Match():
@@ -234,7 +237,7 @@ def _join(node: lp.Join, left: Estimate, right: Estimate) -> Estimate:
 
 def _multi_join(node: lp.MultiJoin, inputs: Sequence[Estimate]) -> Estimate:
     """Of Joins of two: in whatever order, the same comes of them."""
-    joins: list[lp.Node] = [lp.as_joins(node)]
+    joins: list[lp.Node] = [as_joins(node)]
     while isinstance(join := joins[-1], lp.Join) and len(joins) < len(inputs) - 1:
         joins.append(join.left)
     found = inputs[0]
@@ -256,6 +259,18 @@ def _after_keys(
             if index is not None:
                 columns[at + index] = replace(columns[at + index], distinct=fewer)
     return tuple(columns)
+
+
+ITEMS = 4.0  # of a list of which nothing is known
+
+
+def _opened(node: lp.Unnest, child: Estimate) -> Estimate:
+    """Rows times ITEMS."""
+    made = len(node.schema) - len(node.child.schema)
+    more = tuple(ColumnStatistics(max(1.0, child.size)) for _ in range(made))
+    return replace(
+        child, rate=child.rate * ITEMS, size=child.size * ITEMS, columns=(*child.columns, *more)
+    )
 
 
 def _join_nrr(node: lp.JoinNRR, child: Estimate, stats: Statistics) -> Estimate:

@@ -22,9 +22,9 @@ def width(node: lp.Node) -> int:
     """The number of id columns of the node's output edge.
 
     A Union prepends the branch number and pads shorter branches with -1 (`places`); EXCEPT and
-    INTERSECT append the number of the copy; Append numbers its results serially.  Behind the number
-    of a dated leaf stands the row's timestamp, and behind the ids of a `timed` edge the instant at
-    which the row entered.
+    INTERSECT append the number of the copy, UNNEST the place of the item; Append numbers its
+    results serially.  Behind the number of a dated leaf stands the row's timestamp, and behind the
+    ids of a `timed` edge the instant at which the row entered.
     """
     match node:
         case lp.StreamScan() | lp.TableScan() | lp.Append():
@@ -43,6 +43,8 @@ def width(node: lp.Node) -> int:
             return len(timing(node))
         case lp.SetOp():
             return width(node.left) + 1
+        case lp.Unnest():
+            return width(node.child) + 1
         case lp.SemiJoin():
             return width(node.left)
         case lp.Distinct() | lp.GroupBy():
@@ -78,6 +80,8 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return (min(min(leaves(child)) for child in node.inputs),) * width(node)
         case lp.SetOp():
             return (min(leaves(node.left)),) * width(node)
+        case lp.Unnest():
+            return (*leaves(node.child), min(leaves(node.child)))
         case lp.Append():
             return (min(leaves(node.child)),) * width(node)
         case lp.SemiJoin():
@@ -154,6 +158,8 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return (False,) * (1 + first) + (True,) * last
         case lp.SetOp():
             return (*timing(node.left), False)
+        case lp.Unnest():
+            return (*timing(node.child), False)
         case lp.SemiJoin():
             return timing(node.left)
         case lp.Project() if node.ids:
@@ -207,6 +213,8 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return (True,) + _numbers(node)
         case lp.SetOp():
             return (*numbering(node.left), True)
+        case lp.Unnest():
+            return (*numbering(node.child), True)
         case lp.SemiJoin():
             return numbering(node.left)
         case lp.Distinct() | lp.GroupBy():

@@ -51,7 +51,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return STR
         case lp.Window():
             return windows.pattern(node.spec, worst)
-        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Output():
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Unnest() | lp.Answer() | lp.Output():
             return worst
         case lp.AsofJoin():
             return inputs[0]
@@ -120,6 +120,8 @@ def lifetime(node: lp.Node) -> windows.Lifetime | None:
             found = {lifetime(child) for child in node.inputs}
             return found.pop() if len(found) == 1 else None
         case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Answer() | lp.Sort() | lp.Output():
+            return lifetime(node.child)
+        case lp.Unnest():
             return lifetime(node.child)
         case lp.AsofJoin():
             return lifetime(node.left)

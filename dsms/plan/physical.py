@@ -92,6 +92,7 @@ class Phys:
                   | historical-unbounded | historical-landmark
                   | session | when (-close: rows come when their episode ends)
       Select, Project, Union   as named ("select", "project", "merge")
+      Unnest      "unnest"
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
                   | hash-shedding | nested-loop-shedding (inner: rows of its windows are let go)
       MultiJoin   pipeline (one equality for all inputs; also pipeline-shedding) | adaptive (any

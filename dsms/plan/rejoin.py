@@ -31,6 +31,7 @@ from dsms.plan.rules.reorder_joins import MOST
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import TOP, Place
 from dsms.sql import logical as lp
+from dsms.sql.multi_joins import as_joins
 
 Shape = Any
 LEAST = 3  # inputs from which there is a choice
@@ -283,7 +284,7 @@ def _tree(phys: Phys, stands: Mapping[int, lp.Node], binary: bool = True) -> lp.
         return stands[number(phys.node)]
     below = tuple(_tree(child, stands, binary) for child in phys.children)
     made = lp.with_children(phys.node, below)
-    return lp.as_joins(made) if binary and isinstance(made, lp.MultiJoin) else made
+    return as_joins(made) if binary and isinstance(made, lp.MultiJoin) else made
 
 
 def key_columns(phys: Phys) -> dict[int, set[int]]:

@@ -262,6 +262,9 @@ def describe(node: lp.Node) -> str:
             return _asof(node)
         case lp.Match():
             return _match(node)
+        case lp.Unnest():
+            what = "Unnest" if node.kind == "inner" else "LeftUnnest"
+            return f"{what} {expression(node.items, node.child.schema)}"
         case lp.SemiJoin():
             what = "Negation" if node.anti else "SemiJoin"
             on = condition(

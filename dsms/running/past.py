@@ -96,7 +96,7 @@ def births(node: lp.Node) -> Iterator[Past]:
     match node:
         case lp.StreamScan():
             yield Past(node.leaf, node.stream.home, 0, held=0)
-        case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR():
+        case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Unnest():
             for child in lp.children(node):
                 yield from births(child)
         case lp.AsofJoin():

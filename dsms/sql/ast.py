@@ -97,6 +97,7 @@ from dsms.sql.nodes.queries import (
     StepKind,
     SubqueryRef,
     TableRef,
+    UnnestRef,
     WstreamArg,
 )
 from dsms.sql.nodes.rights import (
@@ -349,6 +350,7 @@ __all__ = [
     "TypeName",
     "UnboundedWindow",
     "Unit",
+    "UnnestRef",
     "Update",
     "UserChange",
     "When",

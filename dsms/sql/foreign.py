@@ -93,7 +93,7 @@ def alias_of(node: ast.Node) -> ast.Ident | None:
     if isinstance(node, ast.SelectItem):
         named = node.alias
         return named if named is not None and _operator(named.text) else None
-    named = node.alias if isinstance(node, (ast.TableRef, ast.SubqueryRef)) else None
+    named = node.alias if isinstance(node, ast.TableRef | ast.SubqueryRef | ast.UnnestRef) else None
     return named if named is not None and instead(named.text, *_BEHIND) else None
 
 

@@ -7,12 +7,12 @@ exp) and the arrival numbers of their parts (`dsms.state.batch`); those are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from dsms.sql.catalog import StreamDef, TableDef
-from dsms.sql.expr import AggCall, Expr, shift
+from dsms.sql.expr import AggCall, Expr
 from dsms.sql.types import Schema
 from dsms.sql.window import Landmark, Slide, Time, WindowSpec
 
@@ -204,6 +204,19 @@ class SemiJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """UNNEST in FROM: each row of the child once for each item of its list `items`, which stands
+    behind its columns, and, with `ordinality`, the item's place, from 1 on.  kind `left`: a row
+    without items stays, padded."""
+
+    child: Node
+    items: Expr
+    kind: Literal["inner", "left"]
+    ordinality: bool
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """UNION ALL: order-preserving merge.  Inputs have equal column types."""
 
@@ -326,7 +339,7 @@ class Output:
 
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
-    | AsofJoin | Match | SemiJoin | Union | SetOp
+    | AsofJoin | Match | SemiJoin | Unnest | Union | SetOp
     | Distinct | GroupBy | TopN | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
@@ -357,34 +370,6 @@ def with_children(node: Node, new: tuple[Node, ...]) -> Node:
             return replace(node, inputs=new)
         case _:
             return replace(node, child=new[0])
-
-
-def as_joins(node: MultiJoin) -> Join:
-    """The same as Joins of two, from the first input on."""
-    made = node.inputs[0]
-    for k, right in enumerate(node.inputs[1:], 1):
-        keys = tuple(pair for same in node.keys for pair in _pairs(node, same, k))
-        residual = node.residual if k == len(node.inputs) - 1 else None
-        made = Join(made, right, "inner", keys, residual, made.schema + right.schema)
-    assert isinstance(made, Join)
-    return made
-
-
-def _pairs(node: MultiJoin, same: Sequence[Expr | None], k: int) -> Iterator[tuple[Expr, Expr]]:
-    """The equality of the k-th input with the first of those before it, if both have part in it."""
-    first = 0
-    for child, mine in zip(node.inputs[:k], same, strict=False):
-        if mine is not None and (right := same[k]) is not None:
-            yield shift(mine, first), right
-            return
-        first += len(child.schema)
-
-
-def binary(node: Node) -> Node:
-    """The plan with Joins of two instead of any MultiJoin."""
-    new = tuple(map(binary, children(node)))
-    made = node if all(map(lambda a, b: a is b, new, children(node))) else with_children(node, new)
-    return as_joins(made) if isinstance(made, MultiJoin) else made
 
 
 def nodes_of(node: Node) -> Iterator[Node]:

@@ -184,6 +184,10 @@ def _from_item(item: ast.FromItem) -> str:
             )
         case ast.SubqueryRef(subquery, alias, its_window, sample):
             return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}{_sample(sample)}"
+        case ast.UnnestRef(items, ordinality, alias, columns):
+            counted = " WITH ORDINALITY" if ordinality else ""
+            shown = f" ({names(columns)})" if columns else ""
+            return f"UNNEST({_expressions.text(items)}){counted}{_alias(alias)}{shown}"
         case ast.Join():
             return _join(item)
         case ast.Match():

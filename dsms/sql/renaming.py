@@ -257,7 +257,7 @@ def _is(ref: ast.FromItem, relation: str) -> bool:
 def _called(ref: ast.FromItem) -> ast.Ident | None:
     if isinstance(ref, ast.TableRef):
         return ref.alias or ref.name
-    return ref.alias if isinstance(ref, ast.SubqueryRef) else None
+    return ref.alias if isinstance(ref, ast.SubqueryRef | ast.UnnestRef) else None
 
 
 def _in(table: ast.Ident, names: Sequence[ast.Ident | None]) -> bool:

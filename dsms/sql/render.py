@@ -36,11 +36,12 @@ from dsms.sql.logical import (
     TableScan,
     TopN,
     Union,
+    Unnest,
     Values,
     Window,
-    as_joins,
     children,
 )
+from dsms.sql.multi_joins import as_joins
 from dsms.sql.render_block import Block, Stage, all_of, with_output
 from dsms.sql.render_match import Source, has_pattern, match_block, unwindowed
 from dsms.sql.render_names import ident, names_of, unique
@@ -151,6 +152,8 @@ class _Renderer:
                 return self._asof_join(node)
             case Match():
                 return self._match(node)
+            case Unnest():
+                return self._unnest(node)
             case SemiJoin():
                 return self._semi_join(node)
             case GroupBy():
@@ -285,6 +288,19 @@ class _Renderer:
         if isinstance(below, StreamScan):
             return ast.TableRef(ast.Ident(below.stream.name), alias), items
         return ast.SubqueryRef(ast.Query(self.block(below).query(names)), alias), items
+
+    def _unnest(self, node: Unnest) -> Block:
+        left = self._side(node.child, first=True)
+        names, alias = names_of(node.schema[len(node.child.schema) :]), self._alias("items")
+        columns = tuple(ident(n, names) for n in names)
+        ref = ast.UnnestRef(unbind(node.items, left.items), node.ordinality, alias, columns)
+        joined: ast.FromItem = ref
+        if left.from_ is not None:
+            kind = ast.JoinKind.CROSS if node.kind == "inner" else ast.JoinKind.LEFT
+            on = None if node.kind == "inner" else ast.BoolLit(True)
+            joined = ast.Join(kind, left.from_, ref, on)
+        items = [*left.items, *(ast.ColumnRef(c, alias) for c in columns)]
+        return replace(left, from_=joined, items=items, leaves=[*left.leaves, len(columns)])
 
     def _side(self, node: Node, first: bool) -> Block:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all

@@ -259,11 +259,26 @@ class Queries:
             text, scope, ordered = self.item(mode, depth - 1, False)
             self._join(out, mode, text, scope)
             out.ordered = out.ordered and ordered
+        if d.chance(8):
+            self._unnest(out)
         for table in (t for t in self.world.sources if t.kind != "stream"):
             if d.chance(30) and (mode.kind == "external" or table.kind == "nrr"):
                 alias = d.name()
                 self._join(out, mode, f"{table.name} AS {alias}", _scope(table, alias), table.kind)
         return out
+
+    def _unnest(self, out: From) -> None:
+        """The items of a list of each row: of two columns, or none, or NULL."""
+        d, alias = self.d, self.d.name()
+        a, b = d.pick(columns(out.scope, INT)), d.pick(columns(out.scope, INT))
+        made = d.pick(
+            (f"[{a}, {b}]", f"CASE WHEN {a} > 1 THEN [{b}, {b}] WHEN {a} = 1 THEN [] END")
+        )
+        kind, on = d.pick((("CROSS", ""), ("CROSS", ""), ("LEFT", " ON TRUE")))
+        item = f"UNNEST({made}) WITH ORDINALITY AS {alias} (v, n)"
+        out.text = f"{out.text} {kind} JOIN {item}{on}"
+        out.scope = [*out.scope, Column(f"{alias}.v", INT), Column(f"{alias}.n", INT)]
+        out.ordered = False
 
     def _asof(self, out: From) -> None:
         d, alias = self.d, self.d.name()
@@ -309,7 +324,24 @@ class Queries:
             parts.append(condition(self.d, found.scope))
         if self.d.chance(18):
             parts.append(self.test(found.scope, mode, depth))
+        if mode.plain and self.d.chance(8):
+            parts.append(self.correlated(found.scope))
+        if mode.plain and self.d.chance(6):
+            test = self.test(found.scope, mode, depth)
+            parts.append(f"({condition(self.d, found.scope)} OR {test})")
         return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def correlated(self, scope: Scope) -> str:
+        """A comparison with an aggregate over the rows that are equal to the row."""
+        d, outer = self.d, columns(scope, INT)
+        text, names = self._tested(Mode())
+        mine = columns(names, INT)
+        more = f" AND {condition(d, names)}" if d.chance(25) else ""
+        value = d.pick(("COUNT(*)", f"MAX({d.pick(mine)})", f"1 + COUNT({d.pick(mine)})"))
+        return (
+            f"{d.pick(outer)} {d.pick(('>', '<='))} (SELECT {value} FROM {text}"
+            f" WHERE {d.pick(mine)} = {d.pick(outer)}{more})"
+        )
 
     def test(self, scope: Scope, mode: Mode, depth: int) -> str:
         """EXISTS, IN and their negations."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import reduce
 
 from dsms.sql import logical as lp
+from dsms.sql.multi_joins import as_joins
 
 Place = tuple[bool, int, int]
 Key = tuple[Place, ...]
@@ -72,7 +73,7 @@ def blank(node: lp.Node) -> Key:
         case lp.Join():
             return merged(blank(node.left), blank(node.right))
         case lp.MultiJoin():
-            return blank(lp.as_joins(node))
+            return blank(as_joins(node))
         case lp.Match():
             return matched([blank(part) for part in node.parts])
         case lp.AsofJoin():
@@ -83,12 +84,19 @@ def blank(node: lp.Node) -> Key:
             return branch(node, 0, ())
         case lp.SetOp():
             return (*blank(node.left), (True, first_leaf(node), PAD))
+        case lp.Unnest():
+            return placed(node, blank(node.child), PAD)
         case lp.SemiJoin():
             return blank(node.left)
         case lp.GroupBy() | lp.Distinct() if timed(node):
             return (*blank(node.child), entered(node, PAD))
         case _:
             return blank(node.child)
+
+
+def placed(node: lp.Unnest, key: Key, place: int) -> Key:
+    """The key of an item of a row's list: that of the row, and its place."""
+    return merged(key, ((True, first_leaf(node), place),))
 
 
 def timed(node: lp.GroupBy | lp.Distinct) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dsms.sql import logical as lp
+from dsms.sql.multi_joins import binary
 from dsms.sql.types import ALWAYS
 from tests.oracle.facts import Change, Fact, Row, Values, changed, in_order, net
 from tests.oracle.instants import instants
@@ -45,7 +46,7 @@ class Oracle:
         ages: Mapping[str, int] | None = None,
     ) -> None:
         tables, ages = tables or {}, ages or {}
-        plain = lp.binary(output)
+        plain = binary(output)
         assert isinstance(plain, lp.Output)
         self.output = output = plain
         self.kind = (

@@ -27,8 +27,10 @@ from tests.oracle.keys import (
     first_leaf,
     merged,
     numbered,
+    placed,
     timed,
 )
+from tests.oracle.lists import unpacked
 from tests.oracle.patterns import matches
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
@@ -276,6 +278,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.JoinNRR()
             | lp.AsofJoin()
             | lp.Match()
+            | lp.Unnest()
             | lp.Join()
             | lp.Answer()
         ):
@@ -301,6 +304,22 @@ def _select(node: lp.Select, rows: list[Fact]) -> list[Fact]:
 
 def _project(node: lp.Project, rows: list[Fact]) -> list[Fact]:
     return [replace(f, values=_values(node.exprs, f.values)) for f in rows]
+
+
+def _unnest(node: lp.Unnest, rows: list[Fact]) -> list[Fact]:
+    """Each row once for each item of its list; a LEFT JOIN keeps those that have none, too."""
+    out = []
+    for fact in rows:
+        text = evaluate(node.items, fact.values)
+        items = [] if text is None else unpacked(text, node.items.type)
+        numbered_ = list(enumerate(items, 1))
+        if node.kind == "left" and not items:
+            numbered_ = [(0, None)]
+        for n, item in numbered_:
+            more = (item, n or None) if node.ordinality else (item,)
+            ident, key = ("item", n, fact.ident), placed(node, fact.key, n)
+            out.append(replace(fact, values=fact.values + more, ident=ident, key=key))
+    return out
 
 
 def _group(node: lp.GroupBy, rows: list[Fact]) -> list[Fact]:
@@ -429,6 +448,7 @@ def _arrived(fact: Fact) -> Key:
 _UNARY: dict[type, Callable] = {
     lp.Select: _select,
     lp.Project: _project,
+    lp.Unnest: _unnest,
     lp.GroupBy: _group,
     lp.Distinct: _distinct,
     lp.Sort: sort_rows,

@@ -53,9 +53,9 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "DS320",
-        "SELECT * FROM trades WHERE px > 1 OR ^EXISTS (SELECT * FROM quotes)",
-        "inside of an OR",
-        "UNION",
+        "SELECT * FROM trades WHERE CASE WHEN ^EXISTS (SELECT * FROM quotes) THEN px > 1 END",
+        "inside of a CASE",
+        "AND, OR and NOT",
     ),
     (
         "DS320",
@@ -65,9 +65,9 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "DS320",
-        "SELECT * FROM trades WHERE px > 1 OR px ^> ALL (SELECT bid FROM quotes)",
-        "ALL (SELECT ...) inside of an OR",
-        "UNION",
+        "SELECT * FROM trades WHERE IF(px ^> ALL (SELECT bid FROM quotes), px > 1, FALSE)",
+        "ALL (SELECT ...) inside of a CASE",
+        "AND, OR and NOT",
     ),
     (
         "DS339",
@@ -86,6 +86,31 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "SELECT * FROM trades t JOIN quotes q ON px > ^(SELECT MAX(bid) FROM quotes)",
         "can't stand for a value in ON",
         "FROM",
+    ),
+    (
+        "DS381",
+        "SELECT x FROM trades, UNNEST(^px) AS t (x)",
+        "this is FLOAT",
+        "LIST(T)",
+    ),
+    (
+        "DS380",
+        "SELECT * FROM trades WHERE px > 1 OR EXISTS (SELECT * FROM quotes)"
+        " OR ^NOT EXISTS (SELECT * FROM kept)",
+        "gone and come",
+        "a UNION of two queries",
+    ),
+    (
+        "DS379",
+        "SELECT * FROM trades t WHERE px > (SELECT MAX(bid) FROM quotes q WHERE q.n ^< t.qty)",
+        "by more than equalities",
+        "by = alone",
+    ),
+    (
+        "DS379",
+        "SELECT * FROM trades t WHERE px > ^(SELECT MAX(bid) FROM quotes q WHERE t.qty > 1)",
+        "equal to the row in nothing",
+        "WHERE u.k = s.k",
     ),
     (
         "DS322",

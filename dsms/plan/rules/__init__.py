@@ -28,6 +28,7 @@ from dsms.plan.rules.narrow_nrr import narrow_nrr
 from dsms.plan.rules.narrow_select import narrow_select
 from dsms.plan.rules.narrow_semijoin import narrow_semijoin
 from dsms.plan.rules.narrow_union import narrow_union
+from dsms.plan.rules.narrow_unnest import narrow_unnest
 from dsms.plan.rules.narrow_window import narrow_window
 from dsms.plan.rules.negation_pull_up import negation_pull_up
 from dsms.plan.rules.negation_push_down import negation_push_down
@@ -48,6 +49,7 @@ from dsms.plan.rules.select_through_project import select_through_project
 from dsms.plan.rules.select_through_semijoin import select_through_semijoin
 from dsms.plan.rules.select_through_set_op import select_through_set_op
 from dsms.plan.rules.select_through_union import select_through_union
+from dsms.plan.rules.select_through_unnest import select_through_unnest
 from dsms.plan.rules.simplify_predicate import simplify_predicate
 from dsms.plan.rules.transitive_constants import transitive_constants
 
@@ -61,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule(select_through_join),
     Rule(select_through_nrr),
     Rule(select_through_asof),
+    Rule(select_through_unnest),
     Rule(select_through_semijoin),
     Rule(select_through_union),
     Rule(select_through_group),
@@ -87,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     Rule(narrow_nrr, "last"),
     Rule(narrow_asof, "last"),
     Rule(narrow_match, "last"),
+    Rule(narrow_unnest, "last"),
     Rule(narrow_select, "last"),
     Rule(narrow_window, "last"),
     Rule(narrow_semijoin, "last"),

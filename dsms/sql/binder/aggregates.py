@@ -16,13 +16,13 @@ from dsms.sql.binder.samples import told_apart
 from dsms.sql.binder.scalar_queries import scalar_queries
 from dsms.sql.binder.scope import find
 from dsms.sql.codes import error
-from dsms.sql.expr import AggCall, Col, Expr, Lit
+from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.functions import FunctionError
 from dsms.sql.logical import GroupBy, Node, Project, Union
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
 from dsms.sql.transform.grouping_sets import MOST_SETS, too_many
-from dsms.sql.types import INT, NULL, STRING, Field, Type, list_of
+from dsms.sql.types import INT, NULL, Field
 
 
 def is_aggregate_call(node: ast.Node) -> bool:
@@ -123,6 +123,20 @@ class Grouping:
         if isinstance(node, ast.ColumnRef):
             raise self._ungrouped(env, node)
         return bound if isinstance(bound, Lit) else None
+
+    def above(self, expr: Expr, at: ast.Node) -> Expr:
+        """An expression over the rows, as one over the keys; DS303 where it reads anything else."""
+        if expr in self.keys:
+            k = self.keys.index(expr)
+            return Col(k, expr.type, self.names[k])
+        match expr:
+            case Col(name=name):
+                hint = "a subquery of a grouped query sees its keys alone"
+                message = f"column `{name}` is no key of GROUP BY"
+                raise error("DS303", message, at, hint)
+            case Call(fn, args, type_, params):
+                return Call(fn, tuple(self.above(a, at) for a in args), type_, params)
+        return expr
 
     def _ungrouped(self, env: Env, node: ast.ColumnRef) -> Exception:
         name = find(env.scope, node).name
@@ -295,10 +309,3 @@ def _aliased(env: Env, select: ast.Select, node: ast.ColumnRef) -> ast.Expr | No
         ):
             return item.expr
     return None
-
-
-def default_type(type_: Type) -> Type:
-    """The type of a column of nothing but NULLs."""
-    if type_.item is not None:
-        return list_of(default_type(type_.item))
-    return STRING if type_ == NULL else type_

@@ -15,7 +15,7 @@ from dsms.sql.window import Session, When
 
 
 def closing(
-    block: Block, groups: Grouping, inputs: Sequence[Node], joined: Sequence[Node]
+    block: Block, groups: Grouping, inputs: Sequence[Node], joined: Sequence[object]
 ) -> list[Node]:
     """The rows that each grouping set of a block reads: over INTERNAL windows of episodes those of
     the episodes that end.

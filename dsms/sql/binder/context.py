@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
@@ -52,6 +53,20 @@ class Block:
     negations: list[ast.Node] = field(default_factory=list)  # NOT EXISTS, NOT IN, outer joins
 
 
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a subquery that stands for a value answers: `read` finds the value in a row of `node`.
+
+    keys  equalities of an expression over the row that asks with one over `node`; none: `node` has
+          one row, which is that of all
+    only  a condition over the row that asks, without which it finds no row"""
+
+    node: Node
+    read: Expr
+    keys: tuple[tuple[Expr, Expr], ...] = ()
+    only: Expr | None = None
+
+
 @dataclass(slots=True)
 class Context:
     """One statement: the catalog, whether the query persists, leaves, windows and such seen so far.
@@ -65,6 +80,8 @@ class Context:
     persistent: bool
     bind_query: Callable[..., Bound]
     bind_whole: Callable[..., Output] | None = None  # only persistent queries read queries
+    # binds a subquery that stands for a value (`dsms.sql.binder.correlated`)
+    bind_value: Callable[..., Value] | None = None
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
     every: ast.Slide | None = None  # EVERY of the whole query
@@ -85,6 +102,16 @@ class Context:
         """The windows from place `first` on are those of a block that appends."""
         inside = {at for block in self.blocks for at in block}
         self.blocks.append([at for at in range(first, len(self.windows)) if at not in inside])
+
+    def seen(self) -> dict[str, object]:
+        """What has been seen so far, for `go_back` to it."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {k: copy(v) if isinstance(v, list | dict) else v for k, v in found.items()}
+
+    def go_back(self, seen: dict[str, object]) -> None:
+        """As if nothing had been bound since."""
+        for name, value in seen.items():
+            setattr(self, name, value)
 
     def next_leaf(self) -> int:
         self.leaves += 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.sql import ast
-from dsms.sql.binder import ageing, archives, asof, match
+from dsms.sql.binder import ageing, archives, asof, match, unnest
 from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
@@ -17,7 +17,7 @@ from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.samples import sampled
 from dsms.sql.binder.scope import Scope, relation_scope
 from dsms.sql.binder.using import common, using
-from dsms.sql.binder.views import restricted
+from dsms.sql.binder.views import check_readable, restricted
 from dsms.sql.binder.windowed import put_window
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
 from dsms.sql.codes import error, suggest
@@ -52,6 +52,9 @@ def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scop
     binder = _FromBinder(ctx, block, select.window, beyond)
     group, scope = Group(), Scope(beyond=beyond)
     for item in select.from_:
+        if isinstance(item, ast.UnnestRef):
+            group, scope = binder.opened(item, group, scope)
+            continue
         side, names = binder.item(item)
         group.items += side.items
         group.conjuncts += side.conjuncts
@@ -94,7 +97,17 @@ class _FromBinder:
                 return self._join(item)
             case ast.Match():
                 return self._match(item)
+            case ast.UnnestRef():
+                return self.opened(item, Group(), Scope())
         raise AssertionError(item)
+
+    def opened(self, ref: ast.UnnestRef, left: Group, scope: Scope) -> tuple[Group, Scope]:
+        """The items of a list of each row of `left`, beside the row."""
+        seen = replace(scope, parent=None, beyond=(*self.left, *self.beyond))
+        made, names = unnest.opened(self.ctx, ref, left, seen, self.width)
+        self.width += len(made.made)
+        self.left += (names,)
+        return Group([made]), _together(scope, names, ref)
 
     def _leaf(
         self, node: Node, scope: Scope, at: Source, table: bool = False
@@ -213,7 +226,7 @@ class _FromBinder:
         """The answer of a persistent query, as it stands: to a one-time query it is a table."""
         if self.ctx.persistent:
             return self._view(query, ref, views)
-        _check_readable(query, ref)
+        check_readable(query, ref)
         if ref.window is not None:
             return self._history(query, ref, views)
         return self._table(TableDef(query.name, query.schema), ref, views)
@@ -329,9 +342,14 @@ class _FromBinder:
         return conjuncts(bind_condition(env, condition))
 
     def _join(self, join: ast.Join) -> tuple[Group, Scope]:
-        if join.kind in asof.KINDS:
+        if join.kind in asof.KINDS and not isinstance(join.right, ast.UnnestRef):
             return self._asof(join)
         left, left_names = self.item(join.left)
+        if isinstance(join.right, ast.UnnestRef):
+            unnest.check(join)
+            group, scope = self.opened(join.right, left, left_names)
+            on = [] if join.on is None else self._on(join.on, scope)
+            return unnest.joined(join, group, on), scope
         right, right_names = self.item(join.right)
         scope = _together(left_names, right_names, join.right)
         on: list[Expr] = []
@@ -353,22 +371,6 @@ class _FromBinder:
         ):
             self.block.negations.append(join)
         return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
-
-
-def _check_readable(query: QueryDef, ref: ast.TableRef) -> None:
-    if query.on_lookup:
-        message = (
-            f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
-        )
-        raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
-    if ref.window is not None and ref.window.archive:
-        message = f"{query.name} is a query: what has left its answer is read on its own"
-        raise error(
-            "DS391",
-            message,
-            ref.window,
-            f"write FROM ARCHIVE {query.name}, with a window or without",
-        )
 
 
 def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
@@ -107,7 +108,25 @@ class Pattern:
         return tuple(v for _, leaf in self.steps for v in leaf.virtual)
 
 
-Item = Leaf | Outer | Semi | Asof | Pattern
+@dataclass(slots=True)
+class Opened:
+    """UNNEST: the items of the list `items` of each row of `left`, in the columns `made`; `on` are
+    the conjuncts of an ON, which pick items."""
+
+    kind: Literal["inner", "left"]
+    left: Group
+    items: Expr
+    made: Schema
+    first: int
+    on: list[Expr]
+    at: ast.Node
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        return (*self.left.virtual, *range(self.first, self.first + len(self.made)))
+
+
+Item = Leaf | Outer | Semi | Asof | Pattern | Opened
 
 
 @dataclass(slots=True)
@@ -136,7 +155,7 @@ def leaves(group: Group) -> list[Leaf]:
                 out.append(item)
             case Outer(left=left, right=right) | Asof(left=left, right=right):
                 out += leaves(left) + leaves(right)
-            case Semi(left=left):
+            case Semi(left=left) | Opened(left=left):
                 out += leaves(left)
             case Pattern(steps=steps):
                 out += [leaf for _, leaf in steps]

@@ -20,6 +20,7 @@ from dsms.sql.binder.groups import (
     Group,
     Item,
     Leaf,
+    Opened,
     Outer,
     Pattern,
     Semi,
@@ -34,7 +35,7 @@ from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr, columns, conjunction, rewrite
-from dsms.sql.logical import Join, JoinNRR, Node, Select, TableScan
+from dsms.sql.logical import Join, JoinNRR, Node, Select, TableScan, Unnest
 
 # ---------------------------------------------------------------- tables and streams
 
@@ -116,12 +117,12 @@ def _sink(group: Group, pool: list[Expr]) -> tuple[dict[int, list[Expr]], list[E
     return sunk, rest
 
 
-def _preserved(item: Outer | Semi | Asof | Pattern) -> set[int]:
+def _preserved(item: Outer | Semi | Asof | Pattern | Opened) -> set[int]:
     if isinstance(item, Pattern):
         return set()  # what is said of its rows in WHERE is in it already
     if isinstance(item, Semi):
         return set(item.virtual)
-    if isinstance(item, Asof):
+    if isinstance(item, Asof | Opened):
         return set(item.left.virtual)
     sides = {"left": item.left, "right": item.right}
     return set(sides[item.kind].virtual) if item.kind in sides else set()
@@ -163,6 +164,8 @@ def _build_item(item: Item, sunk: list[Expr]) -> Built:
             return _build_asof(item, sunk)
         case Pattern():
             return Built(match_node(item), item.virtual)
+        case Opened():
+            return _build_opened(item, sunk)
 
 
 def _applicable(acc: Built, more: Sequence[int], pool: list[Expr]) -> list[Expr]:
@@ -237,6 +240,17 @@ def _build_asof(asof: Asof, sunk: list[Expr]) -> Built:
     place = {v: i for i, v in enumerate(layout)}
     on = [_moved(c, place) for c in asof.on]
     return Built(asof_join(asof, left.node, right.node, on), layout)
+
+
+def _build_opened(opened: Opened, sunk: list[Expr]) -> Built:
+    """`sunk` are conjuncts of the enclosing group over columns of the rows whose lists it opens."""
+    left = select_over(*build(opened.left, sunk))
+    items = _moved(opened.items, left.place())
+    schema = left.node.schema + padded(opened.made, opened.kind == "left")
+    made = range(opened.first, opened.first + len(opened.made))
+    ordinality = len(opened.made) > 1
+    built = Built(Unnest(left.node, items, opened.kind, ordinality, schema), left.layout + (*made,))
+    return select_over(built, opened.on)
 
 
 def select_over(built: Built, conditions: list[Expr]) -> Built:

@@ -52,7 +52,7 @@ def _refused(message: str, option: ast.Option) -> QueryError:
 def _why_not(node: lp.Node) -> str | None:
     """What of a node forbids it that rows are missing below, or needs deletions."""
     match node:
-        case lp.StreamScan() | lp.Values() | lp.Select() | lp.Project() | lp.Union():
+        case lp.StreamScan() | lp.Values() | lp.Select() | lp.Project() | lp.Union() | lp.Unnest():
             return None
         case lp.JoinNRR() | lp.MultiJoin() | lp.Output():
             return None

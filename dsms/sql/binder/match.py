@@ -14,7 +14,7 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder.asof import untimely
 from dsms.sql.binder.calls import cast
-from dsms.sql.binder.groups import Group, Leaf, Pattern
+from dsms.sql.binder.groups import Group, Leaf, Opened, Pattern
 from dsms.sql.binder.scope import Scope, find
 from dsms.sql.catalog import Catalog, TableDef
 from dsms.sql.codes import error
@@ -163,6 +163,8 @@ def patterns(group: Group) -> Iterator[Pattern]:
                 yield item
             case Leaf():
                 pass
+            case Opened():
+                yield from patterns(item.left)
             case _:
                 yield from patterns(item.left)
                 yield from patterns(item.right)

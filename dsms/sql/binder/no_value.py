@@ -51,12 +51,9 @@ def no_value(place: str, node: ast.Expr) -> Exception:
     if place in _CHANGES:
         return error("DS320", f"{what} can't be asked in {place}", node, _ASK_FIRST)
     if place == "WHERE":
-        hint = "make it a part of WHERE joined by AND; for an OR, use a UNION of two queries"
-        message = (
-            f"{what} inside of an OR, a NOT of several conditions, a CASE or a function "
-            "can't be evaluated"
-        )
+        hint = "make it a part of WHERE joined by AND, OR and NOT"
+        message = f"{what} inside of a CASE, a comparison or a function can't be evaluated"
     else:
-        hint = "move it to WHERE as a condition joined by AND"
+        hint = "move it to WHERE as a condition joined by AND, OR and NOT"
         message = f"{what} can only stand in WHERE, not in {place}"
     return error("DS320", message, node, hint)

@@ -10,6 +10,7 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import asof, boundaries, letting_go, lookups, match, ranking, stamps, wstream
 from dsms.sql.binder.context import Context
+from dsms.sql.binder.correlated import bind_value
 from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.ordering import ordering_of
@@ -72,10 +73,10 @@ def _bound(
     now = now or not persistent
     if "scale" in (said.get("shed"), said.get("sample")):
         made = scaled(whole, options, catalog)
-        plain = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
+        plain = _context(catalog, persistent, whole, now)
         check_summed(bind_body(plain, whole.body, ordering=ordering_of(whole)).node, options)
         whole = made
-    ctx = Context(catalog, persistent, bind_nested, bind_query, every=whole.every, now=now)
+    ctx = _context(catalog, persistent, whole, now)
     body = wstream.rewrite_body(whole.body)
     output = output_of(body)
     if not persistent:
@@ -104,6 +105,12 @@ def _bound(
     restore = output is not None and output.restore
     put = stamps.stamps(ctx, whole, node, slide, on_lookup)
     return Output(node, kind, output is not None, restore, slide, bound.schema(), put)
+
+
+def _context(catalog: Catalog, persistent: bool, whole: ast.Query, now: bool) -> Context:
+    return Context(
+        catalog, persistent, bind_nested, bind_query, bind_value, every=whole.every, now=now
+    )
 
 
 def _check_exact(options: Sequence[ast.Option]) -> None:

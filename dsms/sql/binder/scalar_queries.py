@@ -1,24 +1,26 @@
 """Subqueries that stand for a value: ``v > (SELECT AVG(v) FROM s [RANGE 1 min])``.
 
-One that always answers one row, and sees nothing of the query around it, is joined with its rows,
-and read as a column.  In a grouped query those of the select list and HAVING are joined with the
-groups.
+One that always answers one row is joined with the rows around it, and read as a column.  In a
+grouped query those of the select list and HAVING are joined with the groups.  `correlated` makes
+groups of one that depends on the row, and so an outer join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder.context import Block, BlockInput, Context
+from dsms.sql.binder.context import Block, BlockInput, Context, Value
 from dsms.sql.binder.from_clause import From
-from dsms.sql.binder.groups import Leaf
+from dsms.sql.binder.groups import Group, Leaf, Outer, padded
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scope import Scope
 from dsms.sql.codes import error
-from dsms.sql.expr import Col, Expr, rewrite
+from dsms.sql.expr import Call, Col, Expr, conjuncts, rewrite, shift
 from dsms.sql.logical import GroupBy, Join, Node, Project, Values
+from dsms.sql.types import BOOL
 
 
 def scalar_queries(
@@ -41,28 +43,43 @@ def bind_scalar(
     ctx: Context, block: Block, node: ast.ScalarQuery, beyond: tuple[Scope, ...]
 ) -> Node:
     """Its one row of one column.  Raises DS217 for more columns, DS321 where there might be more
-    rows, or none."""
-    try:
-        bound = ctx.bind_query(ctx, node.query, beyond=beyond)
-    except QueryError as failure:
-        if failure.code == "DS322":
-            failure.hint = (
-                "a subquery for a value sees its own FROM alone: group it by the column, and "
-                "join it, as in LEFT JOIN (SELECT k, MAX(x) AS m FROM r GROUP BY k) q ON q.k = s.k"
-            )
-        raise
+    rows, or none, DS322 where it asks for columns of the query around it."""
+    bound = ctx.bind_query(ctx, node.query, beyond=beyond)
     if len(bound.names) != 1:
-        message = f"a subquery that stands for a value has one column, and this {len(bound.names)}"
-        raise error("DS217", message, node, "select the one that is meant")
+        raise many_columns(node, len(bound.names))
     if not _one_row(bound.node):
-        message = "a subquery stands for a value where it always answers one row"
-        hint = "aggregate it, without GROUP BY and HAVING: (SELECT MAX(x) FROM ...)"
-        raise error("DS321", message, node, hint)
+        raise many_rows(node)
     found: Node = bound.node
     block.sources.append(
         BlockInput(node, False, not append_only(found), strict(found), reads_stream(found))
     )
     return found
+
+
+def many_columns(node: ast.Node, count: int) -> QueryError:
+    """DS217."""
+    message = f"a subquery that stands for a value has one column, and this {count}"
+    return error("DS217", message, node, "select the one that is meant")
+
+
+def many_rows(node: ast.Node) -> QueryError:
+    """DS321: it may answer more rows than one, or none."""
+    message = "a subquery stands for a value where it always answers one row"
+    hint = "aggregate it, without GROUP BY and HAVING: (SELECT MAX(x) FROM ...)"
+    return error("DS321", message, node, hint)
+
+
+def bound_value(
+    ctx: Context,
+    block: Block,
+    query: ast.ScalarQuery,
+    beyond: tuple[Scope, ...],
+    scope: Scope,
+    width: int,
+) -> Value:
+    """What the subquery answers to a row, whose `width` columns `scope` names."""
+    assert ctx.bind_value is not None
+    return ctx.bind_value(ctx, block, query, beyond, scope, width)
 
 
 def with_values(
@@ -73,14 +90,26 @@ def with_values(
     beyond: tuple[Scope, ...],
 ) -> dict[ast.ScalarQuery, Expr]:
     """Put each of the queries into a FROM, whose names don't reach it; what reads their values, by
-    virtual positions."""
+    virtual positions.  One whose answer depends on the row is found by its keys: it is the right
+    side of an outer join."""
     values: dict[ast.ScalarQuery, Expr] = {}
     for query in dict.fromkeys(queries):
-        value = bind_scalar(ctx, block, query, beyond)
-        from_.group.items.append(Leaf(value, (from_.width,), query))
-        values[query] = Col(from_.width, value.schema[0].type, value.schema[0].name)
-        from_.width += 1
+        first = from_.width
+        value = bound_value(ctx, block, query, beyond, from_.scope, first)
+        from_.width += len(value.node.schema)
+        leaf = Leaf(value.node, tuple(range(first, from_.width)), query)
+        if value.keys:
+            equal = [_equal(mine, shift(theirs, first)) for mine, theirs in value.keys]
+            on = [*equal, *conjuncts(value.only)]
+            from_.group = Group([Outer("left", from_.group, Group([leaf]), on, query)])
+        else:
+            from_.group.items.append(leaf)
+        values[query] = shift(value.read, first)
     return values
+
+
+def _equal(mine: Expr, theirs: Expr) -> Expr:
+    return Call("eq", (mine, theirs), BOOL)
 
 
 def _one_row(node: Node) -> bool:
@@ -99,18 +128,25 @@ _OPEN = (
 )  # columns from here on stand behind the groups, when it is known how many these have
 
 
-def open_columns(values: Sequence[Node]) -> list[Col]:
+def open_columns(values: Sequence[Value]) -> list[Expr]:
     """What reads the values that will be joined with the groups; `beside` says where they are."""
-    fields = [value.schema[0] for value in values]
-    return [Col(_OPEN + n, f.type, f.name) for n, f in enumerate(fields)]
+    found: list[Expr] = []
+    first = _OPEN
+    for value in values:
+        found.append(shift(value.read, first))
+        first += len(value.node.schema)
+    return found
 
 
-def beside(node: Node, values: Sequence[Node]) -> tuple[Node, Callable[[Expr], Expr]]:
+def beside(node: Node, values: Sequence[Value]) -> tuple[Node, Callable[[Expr], Expr]]:
     """Each row with the values behind its columns, and the function that puts `open_columns` of an
     expression in their place."""
     width = len(node.schema)
     for value in values:
-        node = Join(node, value, "inner", (), None, node.schema + value.schema)
+        found = value.node.schema
+        kind: Literal["inner", "left"] = "left" if value.keys else "inner"
+        schema = node.schema + padded(found, bool(value.keys))
+        node = Join(node, value.node, kind, value.keys, value.only, schema)
 
     def placed(column: Col) -> Col:
         if column.index < _OPEN:

@@ -17,7 +17,6 @@ from dsms.sql.binder import match, match_aggregates, stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     aggregate_calls,
-    default_type,
     grouping,
     has_aggregate,
     is_aggregate_call,
@@ -26,7 +25,9 @@ from dsms.sql.binder.aggregates import (
 from dsms.sql.binder.answers import answers_at_boundaries, appending
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.closing import closing
-from dsms.sql.binder.context import Block, Bound, Context, project
+from dsms.sql.binder.conditions import parts, values_in
+from dsms.sql.binder.context import Block, Bound, Context, Value, project
+from dsms.sql.binder.correlated import of_groups
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended, entries
@@ -42,14 +43,14 @@ from dsms.sql.binder.ordering import (
 from dsms.sql.binder.ranking import of_subquery
 from dsms.sql.binder.scalar_queries import (
     beside,
-    bind_scalar,
     open_columns,
     scalar_queries,
     with_values,
 )
 from dsms.sql.binder.scope import Scope, find, star
 from dsms.sql.binder.set_operations import combined
-from dsms.sql.binder.subqueries import bind_test, parts
+from dsms.sql.binder.subqueries import bind_tests
+from dsms.sql.binder.typenames import default_type
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr, conjuncts, rewrite
 from dsms.sql.logical import Append, Distinct, Node, Select
@@ -167,12 +168,13 @@ class _Block:
         inside, above = self._scalar_queries(ordering)
         node, scope, values = self._rows(inside)
         more: list[Node] = []
-        joined: list[Node] = []
+        joined: list[Value] = []
         env = Env(self.ctx, scope, "the select list", values=values)
         groups = self._grouping(env)
         if groups is not None:
             more = [self._rows(inside)[0] for _ in (groups.sets or ())[1:]]
-            joined = [bind_scalar(self.ctx, self.block, q, self.beyond) for q in above]
+            asking = node, scope, groups
+            joined = [of_groups(self.ctx, self.block, q, self.beyond, asking) for q in above]
             groups.values = values
             over = dict(zip(above, open_columns(joined), strict=True))
             env = replace(env, before=groups.before, values=over)
@@ -215,7 +217,7 @@ class _Block:
         from_ = bind_from(self.ctx, self.block, self.select, self.beyond)
         match_aggregates.bind_aggregates(self.ctx, from_)
         plain, tests = parts(self.select.where)
-        queries = [*scalar_queries(plain), *queries]
+        queries = [*values_in(plain, tests), *queries]
         values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))
         settle_tables(self.ctx, from_.group)
         env = Env(self.ctx, from_.inside, "WHERE", values=values)
@@ -228,10 +230,8 @@ class _Block:
             return Col(place[c.index], c.type, c.name)
 
         scope = from_.scope.mapped(placed)
-        node = built.node
-        for test in tests:
-            node = bind_test(self.ctx, self.block, node, scope, test)
-        return node, scope, {key: rewrite(value, placed) for key, value in values.items()}
+        read = {key: rewrite(value, placed) for key, value in values.items()}
+        return bind_tests(self.ctx, self.block, built.node, scope, tests, read), scope, read
 
     def _is_grouped(self) -> bool:
         select = self.select

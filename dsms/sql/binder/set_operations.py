@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dsms.sql import ast
-from dsms.sql.binder.aggregates import default_type
 from dsms.sql.binder.calls import cast
 from dsms.sql.binder.context import Bound, project
+from dsms.sql.binder.typenames import default_type
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
 from dsms.sql.functions import common_type

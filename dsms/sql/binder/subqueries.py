@@ -1,5 +1,8 @@
 """EXISTS, NOT EXISTS, IN and NOT IN as conditions of WHERE: semi joins and the thesis's negation.
 
+An OR of a plain condition and such tests is two disjoint parts of the rows: those of which the
+condition is true, and, of the others, those that pass the tests.  Each row stays in its part.
+
 A simple subquery (no grouping) is absorbed: its FROM becomes the right side, conditions over its
 own columns stay there, those that also read the outer query's columns become keys or the residual
 of the semi join.  Any other subquery is bound whole, and can't be correlated.
@@ -7,84 +10,113 @@ of the semi join.  Any other subquery is bound whole, and can't be correlated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder import match
 from dsms.sql.binder.aggregates import has_aggregate
 from dsms.sql.binder.calls import COMPARE, call
+from dsms.sql.binder.conditions import Choice, Test, as_test, parts, values_in
 from dsms.sql.binder.context import Block, BlockInput, Context
-from dsms.sql.binder.expressions import Env, bind, bind_condition, negation
+from dsms.sql.binder.copies import again
+from dsms.sql.binder.expressions import Env, bind, bind_condition, condition, negation
 from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.groups import Item, Leaf, split
 from dsms.sql.binder.joins import Built, build, select_over, settle_tables
 from dsms.sql.binder.properties import append_only, reads_stream, strict
-from dsms.sql.binder.scalar_queries import scalar_queries, with_values
+from dsms.sql.binder.scalar_queries import with_values
 from dsms.sql.binder.scope import Scope, star
 from dsms.sql.binder.semi_joins import semi_join, table_test
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjunction, conjuncts, rewrite
-from dsms.sql.logical import Node, SemiJoin
-from dsms.sql.types import BOOL
+from dsms.sql.logical import Node, Project, Select, SemiJoin, Union
+from dsms.sql.types import BOOL, Field
+
+Values = Mapping[ast.ScalarQuery, Expr]  # what reads the value of each
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
-    """A condition by subquery: `values` are the left side of IN, none for EXISTS.
-
-    A row of the subquery is a match where each value stands to its column as `op` says, or, if
-    `refuted`, where it is false that it does: x > ALL is that there is no row of which x > is
-    false, or unknown."""
-
-    query: ast.Query
-    anti: bool
-    values: tuple[ast.Expr, ...] | None
-    at: ast.Node
-    op: str = "="
-    refuted: bool = False
-
-
-def as_test(node: ast.Expr) -> Test | None:
-    """The condition as a subquery test, if it is one."""
-    match node:
-        case ast.Exists(query=query):
-            return Test(query, False, None, node)
-        case ast.InQuery(operand=operand, query=query, negated=negated):
-            values = operand.items if isinstance(operand, ast.RowExpr) else (operand,)
-            return Test(query, negated, values, node)
-        case ast.Quantified(op="<>", operand=operand, all=True, query=query):
-            return Test(query, True, (operand,), node)
-        case ast.Quantified(op=op, operand=operand, all=every, query=query):
-            return Test(query, every, (operand,), node, op, refuted=every)
-        case ast.Not(operand=operand):
-            found = as_test(operand)
-            return None if found is None else replace(found, anti=not found.anti, at=node)
-    return None
-
-
-def parts(where: ast.Expr | None) -> tuple[list[ast.Expr], list[Test]]:
-    """The conditions of a WHERE: plain ones, and tests by subquery, each in the order written."""
-    plain: list[ast.Expr] = []
-    tests: list[Test] = []
-    for node in _flat(where):
-        test = as_test(node)
-        if test is None:
-            plain.append(node)
+def bind_tests(
+    ctx: Context,
+    block: Block,
+    left: Node,
+    scope: Scope,
+    tests: Sequence[Test | Choice],
+    values: Values,
+) -> Node:
+    """The rows of `left` that pass all tests; `scope` are the names over `left`, whose columns
+    `values` reads.  Raises DS380 for a choice that is none between parts of the rows."""
+    for test in tests:
+        if isinstance(test, Choice):
+            left = _choice(ctx, block, left, scope, test, values)
         else:
-            tests.append(test)
-    return plain, tests
+            left = _test(ctx, block, left, scope, test)
+    return left
 
 
-def _flat(where: ast.Expr | None) -> list[ast.Expr]:
-    if where is None:
-        return []
-    if isinstance(where, ast.And):
-        return [part for operand in where.operands for part in _flat(operand)]
-    return [where]
+def _choice(
+    ctx: Context, block: Block, left: Node, scope: Scope, choice: Choice, values: Values
+) -> Node:
+    if block.internal or any(s.internal for s in block.sources):
+        message = "INTERNAL windows append results, and an OR with subqueries is a union of them"
+        raise error("DS380", message, choice.at, "write a UNION ALL of two queries")
+    if not choice.plain:
+        return _any_of(ctx, block, left, scope, choice)
+    env = Env(ctx, replace(scope, parent=None), "WHERE", values=values)
+    plain = [condition(bind(env, node), node, "OR") for node in choice.plain]
+    passes = plain[0] if len(plain) == 1 else Call("or", tuple(plain), BOOL)
+    fails = negation(Call("coalesce", (passes, Lit(False, BOOL)), BOOL))
+    other: Node = Select(again(ctx, left), fails, left.schema)
+    if len(choice.others) > 1:
+        other = _any_of(ctx, block, other, scope, replace(choice, plain=()))
+    else:
+        other = _passing(ctx, block, other, env, choice.others[0])
+    return Union((Select(left, passes, left.schema), other), left.schema)
 
 
-def bind_test(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
-    """The rows of `left` that pass the test; `scope` are the names over `left`."""
+def _passing(ctx: Context, block: Block, left: Node, env: Env, node: ast.Expr) -> Node:
+    """The rows that one side of an OR is true of."""
+    plain, tests = parts(node)
+    predicate = conjunction([bind_condition(env, part) for part in plain])
+    if predicate is not None:
+        left = Select(left, predicate, left.schema)
+    return bind_tests(ctx, block, left, env.scope, tests, env.values)
+
+
+def _any_of(ctx: Context, block: Block, left: Node, scope: Scope, choice: Choice) -> Node:
+    """The rows that pass one of several tests, which look for equal keys: what one of them finds
+    all of them together find."""
+    found: list[SemiJoin] = []
+    for node in choice.others:
+        test = as_test(node)
+        one = None if test is None or test.anti else _test(ctx, block, left, scope, test)
+        if not isinstance(one, SemiJoin) or one.left is not left or one.residual is not None:
+            raise _no_choice(node)
+        if found and [mine for mine, _ in one.keys] != [mine for mine, _ in found[0].keys]:
+            raise _no_choice(node)
+        found.append(one)
+    keys = found[0].keys
+    schema = tuple(Field(f"k{n}", mine.type) for n, (mine, _) in enumerate(keys))
+    rights = tuple(Project(s.right, tuple(b for _, b in s.keys), schema) for s in found)
+    pairs = tuple((mine, Col(n, mine.type, f"k{n}")) for n, (mine, _) in enumerate(keys))
+    return SemiJoin(left, Union(rights, schema), False, pairs, None, False, left.schema)
+
+
+def _no_choice(at: ast.Node) -> QueryError:
+    message = (
+        "a row could pass by one of these subqueries now and by another later, and would be told "
+        "as gone and come"
+    )
+    hint = (
+        "OR joins one condition with subqueries to plain ones, or EXISTS and IN that compare the "
+        "same columns by =; for others write a UNION of two queries"
+    )
+    return error("DS380", message, at, hint)
+
+
+def _test(ctx: Context, block: Block, left: Node, scope: Scope, test: Test) -> Node:
+    """The rows of `left` that pass the test."""
     select = _simple(test.query)
     if select is None:
         return _whole(ctx, block, left, scope, test)
@@ -129,7 +161,7 @@ def _absorbed(
     from_ = bind_from(ctx, block, select, (outer, *scope.beyond))
     names = replace(from_.scope.shifted(width), parent=outer, beyond=scope.beyond)
     plain, tests = parts(select.where)
-    values = with_values(ctx, block, from_, scalar_queries(plain), (names, *scope.beyond))
+    values = with_values(ctx, block, from_, values_in(plain, tests), (names, *scope.beyond))
     env = Env(ctx, names, "WHERE", values={q: _shift(v, width) for q, v in values.items()})
     inside = replace(env, scope=replace(names, columns=from_.inside.shifted(width).columns))
     placed = [(c, node) for node in plain for c in conjuncts(bind_condition(inside, node))]
@@ -146,8 +178,8 @@ def _absorbed(
     settle_tables(ctx, from_.group)
     own = [(_shift(c, -width), at) for c, at in placed if columns(c) and min(columns(c)) >= width]
     others = [(c, at) for c, at in placed if not (columns(c) and min(columns(c)) >= width)]
-    for condition, at in others:
-        match.check_outside(from_.group, {k - width for k in columns(condition)}, at)
+    for c, at in others:
+        match.check_outside(from_.group, {k - width for k in columns(c)}, at)
     correlated = [c for c, _ in others]
     built, rest = build(from_.group, match.share_out(from_.group, own))
     built = select_over(built, rest)
@@ -159,11 +191,9 @@ def _absorbed(
             lambda c: c if c.index < width else Col(width + place[c.index - width], c.type, c.name),
         )
 
-    right = built.node
-    for inner in tests:
-        right = bind_test(
-            ctx, block, right, _inner_scope(from_.scope, built, (outer, *scope.beyond)), inner
-        )
+    inner = _inner_scope(from_.scope, built, (outer, *scope.beyond))
+    read = {q: rewrite(v, lambda c: Col(place[c.index], c.type, c.name)) for q, v in values.items()}
+    right = bind_tests(ctx, block, built.node, inner, tests, read)
     return _semi(
         block, left, right, test, [settled(c) for c in correlated], [settled(c) for c in equal]
     )

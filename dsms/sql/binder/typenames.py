@@ -12,6 +12,7 @@ from dsms.sql.types import (
     FLOAT,
     INT,
     INTERVAL,
+    NULL,
     STRING,
     TIMESTAMP,
     Kind,
@@ -73,3 +74,10 @@ def _decimal(name: ast.TypeName) -> Type:
         hint = f"write DECIMAL(p, s) with 1 <= p <= {MAX_DIGITS} and 0 <= s <= p"
         raise error("DS211", f"{name.name} does not exist with these arguments", name, hint)
     return decimal(precision, scale)
+
+
+def default_type(type_: Type) -> Type:
+    """The type of a column of nothing but NULLs."""
+    if type_.item is not None:
+        return list_of(default_type(type_.item))
+    return STRING if type_ == NULL else type_

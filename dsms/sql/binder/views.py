@@ -16,7 +16,8 @@ from dsms.sql.binder.calls import call, cast
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.scope import relation_scope
-from dsms.sql.catalog import View
+from dsms.sql.catalog import QueryDef, View
+from dsms.sql.codes import error
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.logical import Node, Project, Select
 from dsms.sql.types import BOOL, Field
@@ -76,3 +77,20 @@ def _column(bound: Sequence[Bound], name: str) -> Expr:
             break
         args += [where, shown]
     return call("case", [*args, last], ast.NullLit()) if args else last
+
+
+def check_readable(query: QueryDef, ref: ast.TableRef) -> None:
+    """DS329, DS391 for an answer that a one-time query can't read so."""
+    if query.on_lookup:
+        message = (
+            f"{query.name} was registered ON LOOKUP: it has an answer when it is asked for one"
+        )
+        raise error("DS329", message, ref.name, f"LOOKUP {query.name}")
+    if ref.window is not None and ref.window.archive:
+        message = f"{query.name} is a query: what has left its answer is read on its own"
+        raise error(
+            "DS391",
+            message,
+            ref.window,
+            f"write FROM ARCHIVE {query.name}, with a window or without",
+        )

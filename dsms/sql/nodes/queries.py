@@ -80,6 +80,17 @@ class SubqueryRef(FromItem):
     sample: Sample | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnnestRef(FromItem):
+    """``UNNEST(list) [WITH ORDINALITY] [alias [(columns)]]``: the items of a list of each row that
+    stands before it in FROM."""
+
+    items: Expr
+    ordinality: bool = False
+    alias: Ident | None = None
+    columns: tuple[Ident, ...] = ()
+
+
 class JoinKind(StrEnum):
     INNER = "INNER"
     LEFT = "LEFT"

@@ -159,6 +159,14 @@ class Queries(Windows):
     ) -> ast.SubqueryRef:
         return _changes(pos, output, name, alias, window)
 
+    @rule
+    def unnest_ref(self, pos: Pos, *parts: Any) -> ast.UnnestRef:
+        items, ordinality, alias, columns = parts[-4:]
+        return ast.UnnestRef(items, bool(ordinality), alias, columns or (), pos=pos)
+
+    def with_ordinality(self, parts: Parts) -> bool:
+        return True
+
     sample_by = listed
 
     @token_rule("INT", "FLOAT")
