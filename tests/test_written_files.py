@@ -196,6 +196,7 @@ def shown(rows: Rows) -> list[list[str]]:
 @example(([("a", "INTERVAL")], [(-93_600_000_000,), (-1,), (None,)]))
 @example(([("a", "FLOAT")], [(math.inf,), (-math.inf,), (math.nan,), (-0.0,), (5e-324,)]))
 @example(([("\ufeffk", "INT"), ("k", "INT")], [(1, 2)]))
+@example(([("a", "LIST(DECIMAL(38,38))")], [(f"[0.{'9' * 38}, null]",), ("[]",), (None,)]))
 def test_what_is_written_is_read_back(form: str, table: tuple[Columns, Rows]) -> None:
     columns, rows = table
     assert shown(loaded(WRITERS[form](columns, rows), form, columns)) == shown(rows)

@@ -125,6 +125,10 @@ def test_csv_json_vertical():
         '{"a": "1.25", "f": "NaN"}',
         '{"a": null, "f": 0.1}',
     ]
+    exact = "[0.12345678901234567890, null]"
+    assert list(show.render(("l",), ("LIST(DECIMAL(20,20))",), [(exact,)], "json")) == [
+        f'{{"l": {exact}}}'
+    ]
     assert list(show.render(("a", "long"), ("INT", "INT"), [(1, 2)], "vertical")) == [
         "--- row 1 ---",
         "a    : 1",

@@ -312,8 +312,8 @@ def _probe(args: argparse.Namespace) -> int:
     rows = batch_to_rows(data)
     report = {"rows": count, "seconds": round(seconds, 3), **asked.figures()}
     if args.json:
-        lines = list(render(names, types, rows, "json"))
-        print(json.dumps({**report, "first": [json.loads(line) for line in lines]}))
+        lines = ", ".join(render(names, types, rows, "json"))
+        print(f'{json.dumps(report)[:-1]}, "first": [{lines}]}}')
         return OK
     *shown_rows, _ = render(names, types, rows, "table")
     print("\n".join(shown_rows))

@@ -155,19 +155,21 @@ def _csv_cell(text: str) -> str:
 def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
     """An object per row and line; instants, lengths of time, decimals, bytes and what no JSON
     number is (NaN, Infinity) are text.  Each column has a name of its own (`unique`)."""
-    columns = unique(columns)
+    keys = [json.dumps(column, ensure_ascii=False) for column in unique(columns)]
     for row in rows:
         values = [_json_value(v, t) for v, t in zip(row, types, strict=True)]
-        yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False)
+        pairs = [f"{key}: {value}" for key, value in zip(keys, values, strict=True)]
+        yield f"{{{', '.join(pairs)}}}"
 
 
-def _json_value(value: Any, sql: str) -> Any:
+def _json_value(value: Any, sql: str) -> str:
+    """As JSON; of a list all digits of its items, as they stand there."""
     if value is not None and sql.startswith("LIST"):
-        return json.loads(value)
+        return str(value)
     plain = value is None or isinstance(value, (bool, str)) or sql == "INT"
-    if plain or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return cell(value, sql)
+    if not plain and not (isinstance(value, float) and math.isfinite(value)):
+        value = cell(value, sql)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def vertical(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterator[str]:
