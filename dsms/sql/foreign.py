@@ -39,6 +39,13 @@ _BEHIND = ("join", "clause", "ours", "asof")  # a relation
 _NAMES = ("ANY", "SOME", "ALL", "EXCLUDE", "REPLACE", "PLACING")
 # between values, where the parse stops at what follows: they were taken for an alias
 _INFIX = ("RLIKE", "REGEXP", "GLOB", "SIMILAR", "COLLATE", "OVERLAPS", "XOR")
+_ONLY_NULL = (
+    "it is NULL where nothing, or no such value, is at the path: COALESCE(JSON_VALUE(...), x)"
+)
+_OF_JSON = {
+    "RETURNING": "write JSON_VALUE(j, '$.a' AS INT)",
+    **dict.fromkeys(("NULL", "ERROR", "DEFAULT"), _ONLY_NULL),
+}
 
 
 @cache
@@ -145,6 +152,8 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return found
     if word.upper() == "ORDER" and (hint := _in_aggregate(before)):
         return 0, "ORDER BY in a call", hint
+    if word.upper() in _OF_JSON and _called(before) in ("JSON_VALUE", "JSON_EXISTS"):
+        return 0, f"{word} in a call", _OF_JSON[word.upper()]
     begun = before[0].upper()
     if begun == "EXPLAIN" and len(before) <= 3 and (hint := instead(last, "explain")):
         return 1, before[-1], hint
@@ -181,10 +190,14 @@ def _sided(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:
 
 def _in_aggregate(before: Sequence[str]) -> str | None:
     """`ARRAY_AGG(a ORDER`: the hint."""
-    at = _opened(before)
-    name = before[at - 1] if at else ""
+    name = _called(before)
     if not is_aggregate(name) and instead(name, "function") is None:
         return None
+    if name in ("FIRST", "LAST"):
+        return (
+            "FIRST and LAST go by age, whatever the query says; ARGMIN(x, y) is the x of the least "
+            "y, ARGMAX(x, y) that of the largest"
+        )
     return (
         "texts of STRING_AGG and items of ARRAY_AGG stand in order of age, whatever the query "
         "says; ORDER BY closes the query, and sorts the rows of its answer"
@@ -195,6 +208,12 @@ def _in_call(before: Sequence[str]) -> bool:
     """`SUBSTRING(a FROM 2`."""
     at = _opened(before)
     return bool(at) and not {"SELECT", "FROM"} & {before[at - 1].upper(), before[-1].upper()}
+
+
+def _called(before: Sequence[str]) -> str:
+    """What stands before that bracket, in capitals."""
+    at = _opened(before)
+    return before[at - 1].upper() if at else ""
 
 
 def _opened(before: Sequence[str]) -> int:

@@ -38,6 +38,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ("DS208", "SELECT ^CAST(ts AS INT) FROM trades", "can't be cast", None),
     (
         "DS208",
+        "SELECT CAST(1 AS DECIMAL(38, 30)) ^* DECIMAL '0.123456789' FROM trades",
+        "DECIMAL(38,30) * DECIMAL(9,9) is not possible",
+        "fewer",
+    ),
+    (
+        "DS208",
         "SELECT * FROM trades t WHERE ^qty IN (SELECT sym FROM quotes [NOW])",
         "INT = STRING",
         "CAST",

@@ -109,6 +109,11 @@ def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
         return "texts are joined with ||, or CONCAT"
     if sign == "+" and kinds == {Kind.TIMESTAMP, Kind.STRING}:
         return "write a length of time as INTERVAL '5' MINUTE"
+    if sign == "*" and kinds == {Kind.DECIMAL}:
+        return (
+            "a product has the digits behind the point of both, and a DECIMAL at most 38: convert "
+            "one side to fewer, as in CAST(x AS DECIMAL(38, 10))"
+        )
     if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
         return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
     if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
