@@ -185,6 +185,7 @@ def _plain() -> Iterator[tuple[str, str]]:
     yield "count windows", "SELECT * FROM a [ROWS 50]"
     yield "partitioned windows", "SELECT * FROM a [PARTITION BY k ROWS 3]"
     yield "sessions", "SELECT * FROM a [SESSION 5 ms BY k]"
+    yield "sessions of many gaps", "SELECT * FROM a [SESSION (i * INTERVAL '1' MILLISECOND) BY k]"
     yield "sessions that end", "SELECT k, COUNT(*) FROM a [SESSION 5 ms BY k INTERNAL] GROUP BY k"
     yield "episodes", "SELECT * FROM a [WHEN o UNTIL NOT o BY k]"
     yield "partitioned windows in time", "SELECT * FROM a [PARTITION BY k ROWS 3 RANGE 2 s]"

@@ -118,6 +118,32 @@ def sessions(
 
 
 @njit(cache=True, nogil=True)
+def steady_sessions(
+    ts, code, gap, upto, first, seen, known, of, head, tail, size, link, ends, heads
+):
+    """As `sessions`, of one gap: rows fall due in the order in which they came, and the last one of
+    a session ends it.
+
+    seen  slots from there on have not fallen due;  known[slot], of[slot] the row's instant and code
+    Answers (seen, how many have ended, how many rows these have)."""
+    gone = rows = 0
+    for i in range(len(ts) + 1):
+        due = (ts[i] if i < len(ts) else upto) - gap
+        while seen < first + i and known[seen] <= due:
+            c = of[seen]
+            if tail[c] == seen:
+                ends[gone], heads[gone] = known[seen] + gap, head[c]
+                gone += 1
+                rows += size[c]
+                head[c] = tail[c] = -1
+                size[c] = 0
+            seen += 1
+        if i < len(ts):
+            _append(code[i], first + i, head, tail, size, link)
+    return seen, gone, rows
+
+
+@njit(cache=True, nogil=True)
 def whens(ts, code, start, stop, first, head, tail, size, link, inside, ends, heads):
     """As `sessions`; start[i] and stop[i] are what the row says.  Answers (how many have ended,
     how many rows these have)."""

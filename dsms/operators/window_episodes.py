@@ -1,10 +1,11 @@
 """[SESSION gap BY k] and [WHEN start UNTIL stop BY k]: episodes of a key, which end as a whole.
 
 Input    MON: rows in order of (ts, arrival).
-State    The rows of open episodes, chained by key; of sessions a heap of the instants at which the
-         open ones end, each of them there once.  What has ended is let go of at once.
-Cost     O(1) a row, and O(log keys) where a session begins, ends, or has been prolonged since its
-         entry in the heap was last looked at.
+State    The rows of open episodes, chained by key; of sessions whose rows have gaps of their own a
+         heap of the instants at which the open ones end, each of them there once.  What has ended
+         is let go of at once.
+Cost     O(1) a row; with such a heap O(log keys) where a session begins, ends, or has been
+         prolonged since its entry was last looked at.
 Output   STR: all rows of an episode leave, announced, at its end.  `at_close`: MON: nothing until
          an episode ends, then its rows, as of that instant.
 
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
-from dsms.operators.episode_kernels import come_and_go, ended, sessions, whens
+from dsms.operators.episode_kernels import come_and_go, ended, sessions, steady_sessions, whens
 from dsms.operators.pieces import InStretches, Look
 from dsms.operators.window import dated, later
 from dsms.plan.identity import order, width
@@ -136,8 +137,12 @@ class EpisodesOp(InStretches):
                 vec.view[there] = where[vec.view[there]]
             link = self.store.extra["link"].view
             link[link >= 0] = where[link[link >= 0]]
+            self._moved(where)
         if self.codes.wants_purge(self.store.live):
             self.codes.purge(self.head.view >= 0)
+
+    def _moved(self, where: np.ndarray) -> None:
+        """Rows have gone to other slots: the new one of each old one, -1 of those that are gone."""
 
     def live(self) -> int:
         return self.store.live
@@ -152,9 +157,47 @@ class EpisodesOp(InStretches):
 
 @dataclass(slots=True)
 class SessionWindowOp(EpisodesOp):
-    """[SESSION gap BY ...]; `gap`: µs, or what gives the INTERVAL of each row."""
+    """[SESSION gap BY ...]; `gap`: µs.  Rows fall due in the order of their slots."""
 
-    gap: int | Evaluate = 0
+    gap: int = field(kw_only=True)
+    seen: int = 0  # slots from there on have not fallen due
+
+    def __post_init__(self) -> None:
+        EpisodesOp.__post_init__(self)
+        self.store.extra["code"] = Vec()
+
+    def _follow(
+        self,
+        rows: Batch,
+        codes: np.ndarray,
+        first: int,
+        upto: int,
+        inside: np.ndarray,
+        ends: np.ndarray,
+        heads: np.ndarray,
+    ) -> tuple[int, int]:
+        self.store.extra["code"].extend(codes)
+        inside[:] = True
+        slots = first, self.seen, self.store.ts.data, self.store.extra["code"].data
+        self.seen, gone, left = steady_sessions(
+            rows.ts, codes, self.gap, upto, *slots, *self._chains(), ends, heads
+        )
+        return gone, left
+
+    def _moved(self, where: np.ndarray) -> None:
+        self.seen = int(np.count_nonzero(where[: self.seen] >= 0))
+
+    def next_due(self) -> int:
+        if self.seen == len(self.store):
+            return FOREVER
+        return int(self.store.ts.data[self.seen]) + self.gap
+
+
+@dataclass(slots=True)
+class GapsWindowOp(EpisodesOp):
+    """[SESSION (gap) BY ...]; `gap` gives the INTERVAL of each row."""
+
+    gap: Evaluate = field(kw_only=True)
     end: Vec = field(default_factory=Vec)  # by code: where the open session ends
     due: Vec = field(default_factory=Vec)  # a heap of such ends, with the codes of their keys
     due_code: Vec = field(default_factory=Vec)
@@ -175,12 +218,11 @@ class SessionWindowOp(EpisodesOp):
         ends: np.ndarray,
         heads: np.ndarray,
     ) -> tuple[int, int]:
-        gap = self.gap if isinstance(self.gap, int) else self.gap(rows.cols, len(rows))
         heap = self.due.data, self.due_code.data, self.due.n
         dues, gone, left = sessions(
             rows.ts,
             codes,
-            prolonged(rows.ts, gap),
+            prolonged(rows.ts, self.gap(rows.cols, len(rows))),
             upto,
             first,
             self.end.data,
@@ -238,7 +280,9 @@ def episodes_op(make: Builds, node: Window, spec: Session | When) -> EpisodesOp:
     wide = width(node)
     common = spec.by, spec.at_close, node.schema, wide, order(node) if wide > 1 else (0,)
     match spec:
+        case Session(gap) if isinstance(gap, int):
+            return SessionWindowOp(*common, gap=gap)
         case Session(gap):
-            return SessionWindowOp(*common, gap=gap if isinstance(gap, int) else make.expr(gap))
+            return GapsWindowOp(*common, gap=make.expr(gap))
         case When(start, stop):
             return WhenWindowOp(*common, start=make.predicate(start), stop=make.predicate(stop))

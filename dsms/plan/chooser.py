@@ -171,7 +171,8 @@ class Chooser:
             case Latest():
                 return "latest"
             case Session():
-                return "session-close" if spec.at_close else "session"
+                gaps = "session" if isinstance(spec.gap, int) else "session-gaps"
+                return f"{gaps}-close" if spec.at_close else gaps
             case When():
                 return "when-close" if spec.at_close else "when"
             case First():

@@ -90,7 +90,8 @@ class Phys:
                   landmark
                   | historical | historical-negative | historical-rows
                   | historical-unbounded | historical-landmark
-                  | session | when (-close: rows come when their episode ends)
+                  | session | session-gaps (each row has its own) | when
+                  (each also -close: rows come when their episode ends)
       Select, Project, Union   as named ("select", "project", "merge")
       Unnest      "unnest"
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
