@@ -146,6 +146,9 @@ CODES: dict[str, str] = {
     "DS369": "a SLIDE in rows behind a RANGE that follows the calendar",
     "DS370": "ASOF JOIN of what has no timestamps, or of rows that leave",
     "DS371": "an ON of ASOF JOIN that says more than keys and the order in time",
+    "DS372": "OVER of what is no function of rows in the order of the stream",
+    "DS373": "OVER where it can't stand, or of rows that do not come as those of a stream",
+    "DS374": "OVER that looks at rows that are yet to come",
     "DS375": "MATCH of what has no timestamps, or over a window that it can't have",
     "DS376": "a condition that names a step of MATCH that has no row, or many",
     "DS377": "a pattern that MATCH can't follow",
@@ -153,6 +156,7 @@ CODES: dict[str, str] = {
     "DS379": "a subquery for a value that depends on the row by more than equalities",
     "DS380": "an OR of subqueries that is no choice between parts of the rows",
     "DS381": "UNNEST of what is no list, or in a join that can't open one",
+    "DS382": "ROW_NUMBER(), QUALIFY or DISTINCT ON that ask for more than first rows of each key",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

@@ -205,6 +205,10 @@ def _plain() -> Iterator[tuple[str, str]]:
     yield "first rows of each key", f"SELECT i FROM a {WIDTH} ORDER BY f, k DESC LIMIT 3 PER i"
     yield "many first rows", f"SELECT i FROM a {WIDTH} ORDER BY f, k DESC LIMIT 300 PER k"
     yield "joins over long windows", "SELECT a.i FROM a [RANGE 1 h] , b [RANGE 1 h] WHERE a.t = b.t"
+    lag = "LAG(f, 1, 0) OVER (PARTITION BY k)"
+    yield "values OVER a time window", f"SELECT SUM(i) OVER (PARTITION BY k), {lag} FROM a {WIDTH}"
+    yield "values OVER count windows", f"SELECT {lag} FROM a [PARTITION BY k ROWS 9]"
+    yield "values OVER all rows", "SELECT COUNT(*) OVER (PARTITION BY k) FROM a"
     yield "what leaves", f"SELECT Dstream(k) FROM a {WIDTH}"
     yield (
         "windows over results",

@@ -19,6 +19,7 @@ from dsms.sql.logical import (
     Match,
     Node,
     Output,
+    Over,
     Project,
     Select,
     SemiJoin,
@@ -135,6 +136,8 @@ def _line(node: Node) -> str:
                 f"{type(node).__name__} "
                 f"{kind}{aware}{_on(node, list(node.left.schema), list(node.right.schema))}"
             )
+        case Over():
+            return f"Over {', '.join(agg(a, inside) for f in node.frames for a in f.calls)}"
         case GroupBy():
             keys = f" by {texts(node.keys, inside)}" if node.keys else ""
             return f"GroupBy{keys}: {', '.join(agg(a, inside) for a in node.aggs)}"

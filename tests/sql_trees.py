@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -98,6 +99,25 @@ def _calls(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+def _overs(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    counts, lengths = st.integers(0, 10**6), durations()
+
+    def bounds(sizes: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.one_of(
+            st.builds(ast.FrameBound, _optional(sizes), st.just(False), _bool),
+            st.just(ast.FrameBound(current=True)),
+        )
+
+    frames = st.one_of(
+        st.builds(ast.Frame, st.just(True), bounds(counts), _optional(bounds(counts))),
+        st.builds(ast.Frame, st.just(False), bounds(lengths), _optional(bounds(lengths))),
+    )
+    orders = st.builds(ast.OrderItem, inner, _bool, st.sampled_from([None, True, False]))
+    return st.builds(
+        ast.Over, _calls(inner), _some(inner, 0, 2), _some(orders, 0, 2), _optional(frames)
+    )
+
+
 def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     whens = _some(st.builds(ast.When, inner, inner), 1, 2)
     return st.one_of(
@@ -117,6 +137,7 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(ast.Cast, inner, type_names),
         st.builds(ast.RowExpr, _some(inner, 2)),
         _calls(inner),
+        _overs(inner),
         st.builds(ast.InQuery, inner, st.deferred(lambda: bare_queries), _bool),
         st.builds(
             ast.Quantified,
@@ -234,7 +255,9 @@ selects = st.builds(
     _bool,
     _optional(_outputs),
     _optional(_closing_windows),
-)
+    _optional(expressions),
+    _some(expressions, 0, 2),
+).map(lambda s: replace(s, distinct_on=()) if s.distinct else s)
 _orders = _some(
     st.builds(ast.OrderItem, expressions, _bool, st.sampled_from([None, True, False])), 0, 2
 )

@@ -346,6 +346,18 @@ DS377
 DS378
   SELECT a.n FROM MATCH (a quotes, b (SELECT sym AS n FROM trades)) [RANGE 9] PER n
   SELECT a.n FROM MATCH (a quotes, b (SELECT CAST(sym AS INT) AS n FROM trades)) [RANGE 9] PER n
+DS372
+  SELECT SUM(n) OVER (ORDER BY n) FROM quotes
+  SELECT SUM(n) OVER () FROM quotes
+DS373
+  SELECT n FROM quotes WHERE LAG(n) OVER () < n
+  SELECT n FROM (SELECT *, LAG(n) OVER () AS m FROM quotes) WHERE m < n
+DS374
+  SELECT LEAD(n) OVER () FROM quotes
+  SELECT LAG(n) OVER (), n FROM quotes
+DS382
+  SELECT n, ROW_NUMBER() OVER (ORDER BY n DESC) FROM quotes
+  SELECT n FROM quotes QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) <= 3
 """
 
 

@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_said_and_no_value_repeated(text, params, code, par
     [
         ("SELEC k FROM s WHERE v > {}", "DS101", "SELECT"),
         ("SELECT k FROM s WERE v > {}", "DS101", "WHERE"),
-        ("SELECT k FROM s WHERE v > {} QUALIFY 1", "DS110", ""),
+        ("SELECT k FROM s WHERE v > {} SETTINGS 1", "DS110", ""),
         ("SELECT TOP 3 k FROM s WHERE v > {}", "DS110", "LIMIT"),
         ("SELECT k FROM HOP(s, t, INTERVAL '1 min', INTERVAL '5 min') WHERE v > {}",
          None, "v > {}"),

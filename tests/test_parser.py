@@ -307,6 +307,7 @@ NEED_AS = [
     "ESCAPE",
     "FILTER",
     "NULLS",
+    "QUALIFY",
     "ROWS",
     "WINDOW",
 ]  # as grammar/reference.md says

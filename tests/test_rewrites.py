@@ -20,6 +20,7 @@ from dsms.plan.statistics import Statistics
 from dsms.sql import logical as lp
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import BOOL, INT, STRING, Field, list_of
+from dsms.sql.window import Rows
 from tests.oracle import plans as p
 from tests.plan_forms import shape
 
@@ -71,6 +72,9 @@ LEFT = p.join(WS, WT, "a", kind="left")
 FULL = p.join(WS, WT, "a", kind="full")
 COUNTED = p.window(S, "rows", 5)
 GROUPED = p.group(WS, ("a",), p.agg(WS, "count", "b"))
+OVER = p.over(S, ("a",), p.agg(S, "sum", "b"))
+TWO_OVER = p.over(S, ("a",), p.agg(S, "sum", "b"), p.agg(S, "max", "b"))
+COUNTED_OVER = p.over(S, ("a",), p.agg(S, "sum", "b"), spec=Rows(5))
 UNION = p.union(WS, WT)
 NEGATION = p.semi(WS, WT, "a", anti=True)
 EXISTS = p.semi(WS, WT, "a")
@@ -133,6 +137,8 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                f"Select x = 2 (Unnest [s.a, s.b] (Select s.b = 1 ({SW})))"),
     "padded asof": ("outer_to_inner", where(p.asof(WS, T, "a", kind="left"), is_(JOIN, 4, 2)),
                     f"Select t.b = 2 (AsofJoin s.a = t.a ({SW}, Stream t))"),
+    "over": ("select_through_over", where(OVER, is_(OVER, 0, 1), is_(OVER, 1, 2)),
+             "Select s.b = 2 (Over sum(s.b) PARTITION BY s.a (Select s.a = 1 (Stream s)))"),
     "negation": ("select_through_semijoin", where(NEGATION, is_(WS, 1, 1)),
                  f"Negation s.a = t.a (Select s.b = 1 ({SW}), {TW})"),
     "union": ("select_through_union", where(UNION, is_(UNION, 0, 1)),
@@ -226,6 +232,10 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                      f"Project s.a, s.b ({SW}), Project u.a ({UW}), Project t.a, t.b ({TW})))"),
     "narrow unnest": ("narrow_unnest", p.project(OPENED, "x"),
                       f"Project x (Unnest [s.a, s.b] (Project s.a, s.b ({SW})))"),
+    "narrow over": ("narrow_over", p.project(TWO_OVER, "b", "max"),
+                    "Project s.b, max (Over max(s.b) PARTITION BY s.a (Project s.a, s.b "
+                    "(Stream s)))"),
+    "over nothing": ("narrow_over", p.project(OVER, "b"), "Project s.b (Project s.b (Stream s))"),
     "narrow nrr": ("narrow_nrr", p.project(p.join_nrr(WS, N, "a"), "y"),
                    f"Project n.y (JoinNRR n ON s.a = n.a (Project s.a ({SW})))"),
 }  # a table  # fmt: skip
@@ -241,6 +251,8 @@ KEPT: dict[str, tuple[str, lp.Node]] = {
     "a count window": ("select_below_window", where(COUNTED, is_(S, 0, 1))),
     "a partitioned window, even on its column": (
         "select_below_window", where(p.window(S, "partitioned", 2, by=(0,)), is_(S, 0, 1))),
+    "OVER of a count window": ("select_through_over", where(COUNTED_OVER, is_(OVER, 0, 1))),
+    "other columns than the keys of OVER": ("select_through_over", where(OVER, is_(OVER, 1, 1))),
     "the right side of ASOF JOIN": ("select_through_asof",
                                     where(p.asof(WS, T, "a"), is_(JOIN, 4, 1))),
     "what may be padded by ASOF LEFT JOIN": (

@@ -92,11 +92,6 @@ HOPPED = "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 5 min SLIDE 1 
             "CREATE STREAM x (k BIGINT, ts TIMESTAMP) TIMESTAMP BY ts",
         ),
         (
-            "CREATE QUERY q AS SELECT k, v FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER "
-            "BY ts DESC) <= 3",
-            "CREATE QUERY q AS SELECT k, v FROM s [PARTITION BY k ROWS 3]",
-        ),
-        (
             "CREATE QUERY q AS SELECT ts::timestamptz AS t FROM s [NOW]",
             "CREATE QUERY q AS SELECT CAST(ts AS TIMESTAMP) AS t FROM s [NOW]",
         ),

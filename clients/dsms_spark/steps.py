@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 from dsms.errors import InternalError, UsageError
 from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.match import MatchStep
+from dsms.oneshot.over import OverStep
 from dsms.oneshot.parts import AgedRows, gathered, of_batch
 from dsms.oneshot.pushdown import Needed
 from dsms.oneshot.ranked import TopStep
@@ -109,8 +110,13 @@ class Runner:
                 held.frames[target] = self._distinct(step)
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
-            case AsofStep() | MatchStep() | UnnestStep():
-                names = {AsofStep: "ASOF JOIN", MatchStep: "MATCH", UnnestStep: "UNNEST"}
+            case AsofStep() | MatchStep() | OverStep() | UnnestStep():
+                names = {
+                    AsofStep: "ASOF JOIN",
+                    MatchStep: "MATCH",
+                    OverStep: "OVER",
+                    UnnestStep: "UNNEST",
+                }
                 what = names[type(step)]
                 message = f"{what} over an archive is not run on Spark"
                 hint = (

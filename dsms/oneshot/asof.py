@@ -3,32 +3,18 @@ persistent queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from dsms.oneshot.expressions import Evaluates
 from dsms.oneshot.parts import AgedRows
 from dsms.oneshot.steps import STRETCH, Env
 from dsms.operators.asof import probe_of
-from dsms.operators.expressions import ErrorCounter, compile_expr
 from dsms.plan.identity import order, width
 from dsms.sql import logical as lp
-from dsms.sql.expr import Expr
 from dsms.state.batch import Batch
-
-
-@dataclass(frozen=True, slots=True)
-class _Evaluates:
-    """Evaluators of keys, whose failing rows are counted in `errors`."""
-
-    errors: ErrorCounter
-
-    def expr(self, expr: Expr) -> Callable[..., pa.Array]:
-        """(cols, n) -> array."""
-        run = compile_expr(expr)
-        return lambda cols, n: run(cols, n, self.errors)
 
 
 @dataclass(slots=True)
@@ -49,7 +35,7 @@ class AsofStep:
         left, right = self.node.left, self.node.right
         rows = env.in_one_part(self.left, left.schema, width(left))
         found = env.in_one_part(self.right, right.schema, width(right))
-        probe = probe_of(self.node, _Evaluates(env.errors))
+        probe = probe_of(self.node, Evaluates(env.errors))
         probe.come(_batch(found, _by_age(found, order(right))), env.look)
         oldest = np.argsort(rows.ts, kind="stable")  # type: ignore[arg-type]
         numbered = _batch(rows, oldest, (oldest,))

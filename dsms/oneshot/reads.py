@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.plan import windows
+from dsms.plan import over, windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS
@@ -79,6 +79,8 @@ def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int
             return reads(node.child, spec, ago)
         case lp.Select():
             return reads(node.child, spec if windows.commutes(spec) else UNBOUNDED, ago)
+        case lp.Over():
+            return reads(node.child, UNBOUNDED if ago else over.seen_from(node, spec))
         case lp.JoinNRR():
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
         case lp.AsofJoin():

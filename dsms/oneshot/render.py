@@ -22,6 +22,7 @@ from dsms.oneshot.aggregates import exact_aggregate
 from dsms.oneshot.asof import AsofStep
 from dsms.oneshot.dialect import DUCKDB, Dialect
 from dsms.oneshot.match import MatchStep
+from dsms.oneshot.over import OverStep
 from dsms.oneshot.ranked import TopStep
 from dsms.oneshot.relation import (
     Bound,
@@ -144,6 +145,8 @@ class Renderer:
                 return self._distinct(node, aged)
             case lp.GroupBy():
                 return self._group(node, aged)
+            case lp.Over():
+                return self._over(node, aged)
             case lp.TopN():
                 return self._top(node, aged)
             case lp.Append():
@@ -245,6 +248,11 @@ class Renderer:
         kept = self.materialized(rel).name
         step = GroupStep(self.name(), kept, node, rel.width, needs_age, aged, order(node.child))
         return self.step(step, node.schema, rel.width + timed(node), aged)
+
+    def _over(self, node: lp.Over, aged: bool) -> Rel:
+        source = self.materialized(self.rel(node.child, True)).name
+        step = OverStep(self.name(), source, node, aged)
+        return self.step(step, node.schema, width(node), aged)
 
     def _top(self, node: lp.TopN, aged: bool) -> Rel:
         by_arrival = not by_value(node.child)

@@ -82,7 +82,7 @@ def _rest(node: lp.Node, ready: Ready, found: Found, aged: bool = False) -> lp.N
             return replace(node, left=left, right=right)
         case lp.Match():
             return replace(node, inputs=tuple(_rest(n, ready, found, True) for n in node.inputs))
-        case lp.Window() | lp.JoinNRR() | lp.TopN():
+        case lp.Window() | lp.JoinNRR() | lp.Over() | lp.TopN():
             return replace(node, child=_rest(node.child, ready, found, True))
         case _:
             new = tuple(_rest(child, ready, found, aged) for child in lp.children(node))

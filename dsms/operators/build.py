@@ -98,6 +98,10 @@ class Builder:
                 return self._distinct(phys, node)
             case lp.GroupBy():
                 return self._group(phys, node)
+            case lp.Over():
+                from dsms.operators.over import over_op
+
+                return over_op(self, node)
             case lp.TopN():
                 from dsms.operators.top import top_op
 

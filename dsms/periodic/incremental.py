@@ -199,10 +199,10 @@ def own_slides(node: lp.Node, slide: Slide) -> tuple[Slide, ...]:
 def lazily(phys: Phys, output: lp.Output) -> bool:
     """Whether operators may look at the ends of periods only.
 
-    Not with restore; not where a row's own instant matters: under a non-retroactive join or
-    an ASOF JOIN, in a MATCH, under an Append, or an aggregate that goes by (ts, arrival) over a
-    join.  Not where rows of several streams wait in one queue: those that come in one period leave
-    in several, so it would have to keep the instants at which they came."""
+    Not with restore; not where a row's own instant matters: under a non-retroactive join, an ASOF
+    JOIN, OVER, in a MATCH, under an Append, or an aggregate that goes by (ts, arrival) over a join.
+    Not where rows of several streams wait in one queue: those that come in one period leave in
+    several, so it would have to keep the instants at which they came."""
     return not output.restore and _lazy(phys)
 
 
@@ -212,7 +212,7 @@ def _lazy(phys: Phys) -> bool:
             return False
         case lp.JoinNRR() as node:
             return not any(isinstance(n, lp.Window) for n in _below(node.child))
-        case lp.AsofJoin() | lp.Match():
+        case lp.AsofJoin() | lp.Match() | lp.Over():
             return False
         case lp.GroupBy() as node if any(CARDS[a.fn].ordered for a in node.aggs):
             if sum(isinstance(n, lp.StreamScan | lp.TableScan) for n in _below(node)) > 1:

@@ -98,6 +98,7 @@ def _is_worth(node: lp.Node) -> bool:
         lp.JoinNRR,
         lp.AsofJoin,
         lp.Match,
+        lp.Over,
         lp.SemiJoin,
         lp.SetOp,
         lp.Distinct,

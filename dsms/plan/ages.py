@@ -59,7 +59,7 @@ def timestamps(node: lp.Node) -> tuple[bool, ...]:
             return (*timestamps(node.child), False)
         case lp.Project() if node.ids:
             return moved(node, timestamps(node.child))
-        case lp.Window() | lp.Select() | lp.Project() | lp.TopN() | lp.Answer():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Over() | lp.TopN() | lp.Answer():
             return timestamps(node.child)
         case _:
             return (False,) * width(node)
@@ -99,6 +99,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.AsofJoin()
             | lp.Match()
             | lp.Unnest()
+            | lp.Over()
             | lp.Answer()
         ):
             return all(map(_stamped, lp.children(node)))
@@ -164,7 +165,7 @@ def _datable(node: lp.Node) -> bool:
             return bool(dated) and all(d == widest[: len(d)] for d in dated)
         case lp.SemiJoin() | lp.AsofJoin():
             return _datable(node.left)
-        case lp.Window() | lp.Select() | lp.Project() | lp.TopN() | lp.Unnest():
+        case lp.Window() | lp.Select() | lp.Project() | lp.Over() | lp.TopN() | lp.Unnest():
             return _datable(node.child)
         case lp.Join() | lp.MultiJoin() | lp.JoinNRR() | lp.Match():
             return all(map(_datable, lp.children(node)))

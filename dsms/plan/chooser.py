@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dsms.plan import variants
+from dsms.plan import over, variants, windows
 from dsms.plan.adaptive_order import adapting
 from dsms.plan.cost import keep_cost, process_cost
 from dsms.plan.demand import Demand
@@ -34,7 +34,6 @@ from dsms.plan.patterns import pattern, pattern_of
 from dsms.plan.physical import Adaptive, Cost, JoinOrder, Pattern, Phys, State
 from dsms.plan.statistics import Statistics
 from dsms.plan.variants import Place
-from dsms.plan.windows import alone
 from dsms.sql import logical as lp
 from dsms.sql.window import (
     First,
@@ -238,6 +237,8 @@ class Chooser:
             case lp.AsofJoin():
                 newest = State("hash", of="newest row of each key")
                 return (newest, kept(0, "results")) if variant == "merge-stored" else (newest,)
+            case lp.Over():
+                return (over.state(node),)
             case lp.Distinct() if variant == "delta-star":
                 return (self.keep(label, False, size, "output + youngest"),)
             case lp.Distinct() if variant == "input-storing":
@@ -364,6 +365,7 @@ VARIANTS: dict[type, str] = {
     lp.Project: "project",
     lp.SetOp: "counting",
     lp.Unnest: "unnest",
+    lp.Over: "frames",
     lp.Union: "merge",
     lp.Match: "automaton",
     lp.Answer: "answer",
@@ -382,7 +384,7 @@ def announced(phys: Phys) -> bool:
         case lp.TableScan() | lp.GroupBy():
             return True
         case lp.Window(spec=spec) if not isinstance(spec, Latest):
-            return not alone(spec)
+            return not windows.alone(spec)
         case lp.Append():
             return False
         case lp.SemiJoin() | lp.SetOp() | lp.AsofJoin():

@@ -91,6 +91,8 @@ def process_cost(
             return flow[0] * 2 + flow[1]
         case lp.Match():
             return flow[0] * len(flow) + sum(flow)
+        case lp.Over():
+            return flow[0] * (1 + sum(1 + len(frame.calls) for frame in node.frames))
         case lp.SemiJoin() | lp.SetOp():
             reached = [e.rate + e.deaths for e in inputs]  # eager: expirations are events too
             return sum(reached) + _touched(node, inputs)

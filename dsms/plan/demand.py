@@ -26,13 +26,14 @@ def demand(node: lp.Node, child: int, above: Demand = Demand.PLACE) -> Demand:
     """What is asked of the rows of that child of the node, given what is asked of the node's own
     rows.
 
-    A ⋈NRR reads its table at the row's birth, ASOF JOIN its other side, MATCH goes by births,
-    Append takes a birth for a new result, and of rows that tie the older one comes first.  Groups,
-    DISTINCT and set operations place their results by the oldest row, if an operator above asks for
-    their place.  On the right of a semi-join or a set operation only values count.
+    A ⋈NRR reads its table at the row's birth, ASOF JOIN its other side, MATCH goes by births, OVER
+    by the rows up to each one, Append takes a birth for a new result, and of rows that tie the
+    older one comes first.  Groups, DISTINCT and set operations place their results by the oldest
+    row, if an operator above asks for their place.  On the right of a semi-join or a set operation
+    only values count.
     """
     match node:
-        case lp.JoinNRR() | lp.Append() | lp.TopN():
+        case lp.JoinNRR() | lp.Append() | lp.TopN() | lp.Over():
             return Demand.AGE
         case lp.GroupBy():
             aged = any(CARDS[a.fn].ordered for a in node.aggs) or (

@@ -14,13 +14,7 @@ from typing import assert_never
 
 from dsms.aggregates.cards import CARDS
 from dsms.plan.physical import Strategy
-from dsms.plan.statistics import (
-    HORIZON,
-    ColumnStatistics,
-    Statistics,
-    column_of,
-    selectivity,
-)
+from dsms.plan.statistics import HORIZON, ColumnStatistics, Statistics, column_of, selectivity
 from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit, conjuncts
@@ -122,6 +116,9 @@ def estimate(
             return _set_op(node, inputs[0], inputs[1], stats)
         case lp.Distinct():
             return _distinct(inputs[0], variant)
+        case lp.Over():
+            own = (ColumnStatistics(),) * (len(node.schema) - len(inputs[0].columns))
+            return replace(inputs[0], columns=(*inputs[0].columns, *own))
         case lp.GroupBy():
             return _group(node, inputs[0])
         case lp.TopN():

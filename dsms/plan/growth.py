@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from dsms.plan import over
 from dsms.plan.cost import is_unbounded
 from dsms.plan.estimate import Estimate
 from dsms.plan.physical import Pattern, Phys, State
@@ -58,6 +59,8 @@ def growth(
             )
         case lp.AsofJoin() if node.keys and node.span is None:
             return ("state grows with the number of keys on the right: say WITHIN",)
+        case lp.Over() if over.by_keys(node):
+            return ("state grows with the number of keys of OVER: no row leaves for its age",)
         case lp.Output() if (
             states and states[0].kind == "grow" and is_unbounded(plans[0].pattern, sizes[0])
         ):

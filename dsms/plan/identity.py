@@ -51,7 +51,7 @@ def width(node: lp.Node) -> int:
             return width(node.child) + timed(node)
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return width(node.child)
-        case lp.TopN():
+        case lp.TopN() | lp.Over():
             return width(node.child)
         case _:
             assert_never(node)
@@ -93,7 +93,7 @@ def leaves(node: lp.Node) -> tuple[int, ...]:
             return moved(node, leaves(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return leaves(node.child)
-        case lp.TopN():
+        case lp.TopN() | lp.Over():
             return leaves(node.child)
         case _:
             assert_never(node)
@@ -166,7 +166,7 @@ def timing(node: lp.Node) -> tuple[bool, ...]:
             return moved(node, timing(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return timing(node.child)
-        case lp.TopN():
+        case lp.TopN() | lp.Over():
             return timing(node.child)
         case _:
             return (False,) * width(node)
@@ -223,7 +223,7 @@ def numbering(node: lp.Node) -> tuple[bool, ...]:
             return moved(node, numbering(node.child))
         case lp.Window() | lp.Select() | lp.Project() | lp.Answer() | lp.Sort() | lp.Output():
             return numbering(node.child)
-        case lp.TopN():
+        case lp.TopN() | lp.Over():
             return numbering(node.child)
         case _:
             assert_never(node)

@@ -156,6 +156,8 @@ def _past(asked: Asked) -> str | None:
         return "rows of its windows may live longer than any that would be kept for a scan"
     if any(isinstance(n, lp.AsofJoin) for n in lp.nodes_of(inner)):
         return "ASOF JOIN finds rows that may be older than what windows hold"
+    if any(isinstance(n, lp.Over) for n in lp.nodes_of(inner)):
+        return "OVER looks at rows that may be older than what windows hold"
     if output.kind == "istream" and isinstance(inner, lp.Output) and inner.kind == "istream":
         return "no row of the answer ever leaves, so only new ones are looked at"
     return _between_rows(inner) if asked.counted and not asked.numbered else None

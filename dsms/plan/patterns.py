@@ -5,7 +5,7 @@ The rules of §3.5.1, with what the language adds to them:
 
 leaves   a stream is MON, a time window (also NOW and a historical one) WKS, a count window STR, a
          table STR
-rule 1   selection, projection, ⋈NRR, sorting: the input's label; ASOF JOIN: the left input's
+rule 1   selection, projection, ⋈NRR, OVER, sorting: the input's label; ASOF JOIN: the left input's
 rule 2   merge-union: the worst of the inputs; WK where inputs of different lifetimes meet, since
          their rows no longer leave in the order they came
 rule 3   join, MATCH, DISTINCT: MON over MON, STR over STR, else WK
@@ -51,7 +51,9 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return STR
         case lp.Window():
             return windows.pattern(node.spec, worst)
-        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Unnest() | lp.Answer() | lp.Output():
+        case lp.Select() | lp.Project() | lp.JoinNRR() | lp.Over() | lp.Unnest():
+            return worst
+        case lp.Answer() | lp.Output():
             return worst
         case lp.AsofJoin():
             return inputs[0]

@@ -101,6 +101,7 @@ class Phys:
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
       AsofJoin    merge (left input not strict) | merge-stored (strict: as probe-stored)
       Match       automaton
+      Over        frames
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting
       Distinct    input-storing | delta-star | counting

@@ -1,5 +1,4 @@
-"""Plan nodes and expressions in words, for EXPLAIN.  (SQL that parses again is written
-elsewhere.)"""
+"""Plan nodes and expressions in words, for EXPLAIN.  SQL that parses is written elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import MAX_INSTANT, Kind, Schema
 from dsms.sql.window import (
+    UNBOUNDED,
     First,
     Landmark,
     Lasting,
@@ -271,12 +271,12 @@ def describe(node: lp.Node) -> str:
                 node.keys, node.residual, node.left.schema, node.right.schema, node.null_aware
             )
             return f"{what} {on}"
-        case lp.Union():
-            return "Union"
         case lp.SetOp():
             return node.op.capitalize() + (" ALL" if node.all else "")
-        case lp.Distinct():
-            return "Distinct"
+        case lp.Union() | lp.Distinct():
+            return type(node).__name__
+        case lp.Over():
+            return _over(node)
         case lp.GroupBy():
             return _group(node)
         case lp.Append():
@@ -365,6 +365,21 @@ def _group(node: lp.GroupBy) -> str:
     aggs = ", ".join(aggregate(a, schema) for a in node.aggs)
     keys = ", ".join(expression(k, schema) for k in node.keys)
     return "GroupBy " + "; ".join(p for p in (keys, aggs) if p)
+
+
+def _over(node: lp.Over) -> str:
+    schema = node.child.schema
+    text = "Over " + "; ".join(_frame(frame, schema) for frame in node.frames)
+    text += "" if node.window == UNBOUNDED else f" IN [{window(node.window, schema)}]"
+    where = "" if node.predicate is None else f" WHERE {expression(node.predicate, schema)}"
+    return text + where
+
+
+def _frame(frame: lp.Frame, schema: Schema) -> str:
+    text = ", ".join(aggregate(call, schema) for call in frame.calls)
+    text += f" PARTITION BY {', '.join(expression(e, schema) for e in frame.by)}" * bool(frame.by)
+    text += "" if frame.rows is None else f" ROWS {frame.rows} PRECEDING"
+    return text + ("" if frame.span is None else f" RANGE {duration(frame.span)} PRECEDING")
 
 
 def _sort(node: lp.Sort) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from dsms.plan import windows
+from dsms.plan import over, windows
 from dsms.plan.variants import slides
 from dsms.sql import logical as lp
 from dsms.sql.plan_reads import holds_all
@@ -99,6 +99,9 @@ def births(node: lp.Node) -> Iterator[Past]:
         case lp.Select() | lp.Project() | lp.Union() | lp.JoinNRR() | lp.Unnest():
             for child in lp.children(node):
                 yield from births(child)
+        case lp.Over():
+            for past in births(node.child):
+                yield _framed(past, node)
         case lp.AsofJoin():
             yield from births(node.left)
             yield from _found(node, births(node.left))
@@ -119,6 +122,14 @@ def _found(node: lp.AsofJoin, left: Iterator[Past]) -> Iterator[Past]:
     longest = None if None in lengths else max(lengths, default=0)  # type: ignore[type-var]
     for past in births(node.right):
         yield _longer(_longer(past, longest), node.span)
+
+
+def _framed(past: Past, node: lp.Over) -> Past:
+    """What a row rests on with the rows in its frames, where it rests itself on `past`."""
+    span = over.span(node)
+    if span is not None:
+        return _longer(past, span)
+    return _windowed(past, lp.Window(node.child, node.window, node.child.schema))
 
 
 def _at_once(spec: WindowSpec) -> bool:
@@ -159,7 +170,7 @@ def _windowed(past: Past, node: lp.Window) -> Past:
     if isinstance(spec, Time | Now):
         return _longer(past, windows.longest(spec))
     if past.length is None:
-        return everything
+        return _with_frames(past, node) or everything
     match spec:
         case Partitioned(age=int()):
             return _longer(past, windows.longest(spec))
@@ -175,12 +186,29 @@ def _windowed(past: Past, node: lp.Window) -> Past:
             assert_never(spec)
 
 
+def _with_frames(past: Past, node: lp.Window) -> Past | None:
+    """What a window right above frames rests on with the rows in these, where one row rests on
+    `past`; None: everything."""
+    below = node.child
+    while isinstance(below, lp.Project):
+        below = below.child
+    if not isinstance(below, lp.Over):
+        return None
+    match node.spec:
+        case Rows(until=0) as spec if past.rows is not None:
+            return replace(past, rows=past.rows + spec.count)
+        case Landmark(until=0) as spec if past.since is not None:
+            return replace(past, since=min(past.since, spec.since))
+        case _:
+            return None
+
+
 def _each(node: lp.Node) -> int | None:
     """µs after which each row of a stream is a row of the node, for good; None: not each is."""
     match node:
         case lp.StreamScan():
             return 0
-        case lp.Project():
+        case lp.Project() | lp.Over():
             return _each(node.child)
         case lp.Window(spec=Unbounded(until=until)):
             below = _each(node.child)

@@ -74,6 +74,8 @@ from dsms.sql.nodes.functions import (
 from dsms.sql.nodes.inspections import MadeKind, ShowCreate
 from dsms.sql.nodes.queries import (
     Exists,
+    Frame,
+    FrameBound,
     FromItem,
     GroupingSets,
     InQuery,
@@ -84,6 +86,7 @@ from dsms.sql.nodes.queries import (
     OrderItem,
     Output,
     OutputKind,
+    Over,
     Per,
     Quantified,
     Query,
@@ -259,6 +262,8 @@ __all__ = [
     "Expr",
     "FirstWindow",
     "FloatLit",
+    "Frame",
+    "FrameBound",
     "FromItem",
     "FuncCall",
     "FunctionKind",
@@ -300,6 +305,7 @@ __all__ = [
     "OrderItem",
     "Output",
     "OutputKind",
+    "Over",
     "Parameter",
     "ParameterDef",
     "PauseQuery",

@@ -57,6 +57,8 @@ _WORDS = {
     "PERCENT": "%",
     "CONCAT": "||",
     "ALIGN": "ALIGN TO",
+    "CURRENT_ROW": "CURRENT ROW",
+    "FRAME_RANGE": "RANGE",
     "GROUP": "GROUP BY",
     "IDLE": "IDLE TIMEOUT",
     "MAX": "MAX FUTURE",

@@ -13,6 +13,7 @@ from typing import Literal
 
 from dsms.sql.catalog import StreamDef, TableDef
 from dsms.sql.expr import AggCall, Expr
+from dsms.sql.frames import Frame as Frame
 from dsms.sql.types import Schema
 from dsms.sql.window import Landmark, Slide, Time, WindowSpec
 
@@ -244,6 +245,17 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
+class Over:
+    """Each row of an append-only input with the values of the frames (`dsms.sql.frames`) behind."""
+
+    child: Node
+    window: WindowSpec
+    predicate: Expr | None
+    frames: tuple[Frame, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
 class GroupBy:
     """GROUP BY `keys` (expressions over the child) with `aggs`; output schema is keys then
     aggregates.  No keys: one global group that answers over an empty window too."""
@@ -340,7 +352,7 @@ class Output:
 Node = (
     StreamScan | TableScan | Values | Window | Select | Project | Join | MultiJoin | JoinNRR
     | AsofJoin | Match | SemiJoin | Unnest | Union | SetOp
-    | Distinct | GroupBy | TopN | Append | Answer | Sort | Output
+    | Over | Distinct | GroupBy | TopN | Append | Answer | Sort | Output
 )  # a long list  # fmt: skip
 
 

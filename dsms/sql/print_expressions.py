@@ -150,6 +150,8 @@ class Expressions:
                 return f"{name(table)}.{name(column)}" if table is not None else name(column)
             case ast.FuncCall():
                 return self._call(expr)
+            case ast.Over():
+                return self._over(expr)
             case ast.GroupingSets(sets):
                 return f"GROUPING SETS ({', '.join(f'({self.list(keys)})' for keys in sets)})"
             case ast.Cast(operand, type_) | ast.Argument(operand, type_):
@@ -191,12 +193,46 @@ class Expressions:
         tail = f" FILTER (WHERE {self.text(call.filter)})" if call.filter is not None else ""
         return f"{function}({inside}){tail}"
 
+    def _over(self, over: ast.Over) -> str:
+        parts = [f"PARTITION BY {self.list(over.partition_by)}"] if over.partition_by else []
+        parts += [f"ORDER BY {self.order(over.order_by)}"] if over.order_by else []
+        parts += [] if over.frame is None else [frame(over.frame)]
+        return f"{self._named(over.call)} OVER ({' '.join(parts)})"
+
+    def order(self, items: tuple[ast.OrderItem, ...]) -> str:
+        """What stands behind ORDER BY."""
+        return ", ".join(map(self._order_item, items))
+
+    def _order_item(self, item: ast.OrderItem) -> str:
+        parts = [self.text(item.expr), "DESC" if item.descending else ""]
+        if item.nulls_first is not None:
+            parts.append("NULLS FIRST" if item.nulls_first else "NULLS LAST")
+        return " ".join(part for part in parts if part)
+
     def _case(self, case: ast.Case) -> str:
         parts = ["CASE"] if case.operand is None else ["CASE", self.text(case.operand)]
         parts += [f"WHEN {self.text(w.condition)} THEN {self.text(w.result)}" for w in case.whens]
         if case.otherwise is not None:
             parts.append(f"ELSE {self.text(case.otherwise)}")
         return " ".join([*parts, "END"])
+
+
+def frame(node: ast.Frame) -> str:
+    """How many rows back OVER looks, or how long."""
+    unit, start = "ROWS" if node.rows else "RANGE", frame_bound(node.start)
+    if node.end is None:
+        return f"{unit} {start}"
+    return f"{unit} BETWEEN {start} AND {frame_bound(node.end)}"
+
+
+def frame_bound(bound: ast.FrameBound) -> str:
+    """Where it begins, or ends."""
+    if bound.current:
+        return "CURRENT ROW"
+    size = bound.size
+    text = literals.duration_text(size) if isinstance(size, ast.Duration) else str(size)
+    way = "FOLLOWING" if bound.following else "PRECEDING"
+    return f"{'UNBOUNDED' if size is None else text} {way}"
 
 
 def _literal(expr: ast.Expr) -> str:

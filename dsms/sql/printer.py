@@ -12,6 +12,8 @@ from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
     boundaries,
+    frame,
+    frame_bound,
     instant,
     name,
     names,
@@ -52,9 +54,13 @@ def _part(node: ast.Node) -> str:
         case ast.SelectItem() | ast.StarItem():
             return _item(node)
         case ast.OrderItem():
-            return _order_item(node)
+            return _expressions.order((node,))
         case ast.Per():
             return _per(node)
+        case ast.Frame():
+            return frame(node)
+        case ast.FrameBound():
+            return frame_bound(node)
         case ast.Slide():
             return boundaries(node)
         case ast.Option(key, value):
@@ -103,17 +109,12 @@ def window(node: ast.Window) -> str:
 def query(node: ast.Query) -> str:
     """A whole query, without parentheses around it."""
     parts = [_operand(node.body, 0)]
-    parts += [f"ORDER BY {', '.join(map(_order_item, node.order_by))}"] if node.order_by else []
+    parts += [f"ORDER BY {_expressions.order(node.order_by)}"] if node.order_by else []
     parts += [f"LIMIT {node.limit}"] if node.limit is not None else []
     parts += [f"OFFSET {node.offset}"] if node.offset is not None else []
     parts += [_per(node.per)] if node.per is not None else []
     parts += [boundaries(node.every, "EVERY")] if node.every is not None else []
     return " ".join(parts)
-
-
-def _order_item(item: ast.OrderItem) -> str:
-    nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[item.nulls_first]
-    return f"{_expressions.text(item.expr)}{' DESC' if item.descending else ''}{nulls}"
 
 
 def _per(per: ast.Per) -> str:
@@ -145,12 +146,14 @@ def _body(node: ast.Select | ast.SetOp) -> str:
 
 
 def _select(node: ast.Select) -> str:
-    parts = ["SELECT", _select_list(node)]
+    on = [f"DISTINCT ON ({_expressions.list(node.distinct_on)})"] if node.distinct_on else []
+    parts = ["SELECT", *on, _select_list(node)]
     parts += [f"FROM {', '.join(map(_from_item, node.from_))}"] if node.from_ else []
     parts += [f"WHERE {_expressions.text(node.where)}"] if node.where is not None else []
     parts += [f"GROUP BY {_expressions.list(node.group_by)}"] if node.group_by else []
     parts += [f"HAVING {_expressions.text(node.having)}"] if node.having is not None else []
     parts += [window(node.window).replace("RANGE", "WINDOW", 1)] if node.window is not None else []
+    parts += [f"QUALIFY {_expressions.text(node.qualify)}"] if node.qualify is not None else []
     return " ".join(parts)
 
 

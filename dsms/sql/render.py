@@ -27,6 +27,7 @@ from dsms.sql.logical import (
     MultiJoin,
     Node,
     Output,
+    Over,
     Project,
     Select,
     SemiJoin,
@@ -39,15 +40,16 @@ from dsms.sql.logical import (
     Unnest,
     Values,
     Window,
-    children,
 )
 from dsms.sql.multi_joins import as_joins
+from dsms.sql.render_asof import asof_block, equal
 from dsms.sql.render_block import Block, Stage, all_of, with_output
 from dsms.sql.render_match import Source, has_pattern, match_block, unwindowed
 from dsms.sql.render_names import ident, names_of, unique
-from dsms.sql.render_project import is_exists, same_grouping
+from dsms.sql.render_over import over_block, windowed
+from dsms.sql.render_project import has_internal, is_exists, same_grouping
 from dsms.sql.types import Schema
-from dsms.sql.unbind import duration, unbind, unbind_aggregate, window_syntax
+from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import UNBOUNDED, Latest, WindowSpec
 
 
@@ -130,6 +132,10 @@ class _Renderer:
     def block(self, node: Node) -> Block:
         """The node as a block."""
         match node:
+            case Window(child=Over() as over, spec=spec):
+                return self._over(over, spec)
+            case Over():
+                return self._over(node, None)
             case StreamScan() | TableScan() | Window():
                 return self._leaf(node)
             case Values():
@@ -186,7 +192,7 @@ class _Renderer:
         these so far."""
         block = self.block(node)
         plain = block.from_ is not None and not block.grouped and block.stage <= Stage.PROJECT
-        if self._internal and plain and _has_internal(node):
+        if self._internal and plain and has_internal(node):
             return replace(block, stage=Stage.WHERE)
         return block
 
@@ -202,6 +208,20 @@ class _Renderer:
                 return self._stream_leaf(node, None)
             case TableScan():
                 return self._named_leaf(node.table.name, node.table.schema, node.alias, None)
+
+    def _over(self, node: Over, spec: WindowSpec | None) -> Block:
+        """The rows of a window, or of an append-only input, and the calls of OVER."""
+        child, where = node.child, conjuncts(node.predicate)
+        while isinstance(child, Select) and spec is not None:
+            where = [*conjuncts(child.predicate), *where]
+            child = child.child
+        if spec is None:
+            block = self._upto(child, Stage.WHERE)
+        elif (inside := windowed(child, spec)) is not None:
+            block = self._subquery(inside, self.block(inside))
+        else:
+            block = self._leaf(Window(child, spec, child.schema))
+        return over_block(node, block, where)
 
     def _stream_leaf(self, scan: StreamScan, spec: WindowSpec | None) -> Block:
         alone = scan.archive is not None and not scan.archive.live
@@ -219,13 +239,16 @@ class _Renderer:
         return Block(table, list(items), [len(items)])
 
     def _select(self, node: Select) -> Block:
+        match node.child:
+            case Window(child=Over(predicate=asked)) if asked == node.predicate:
+                return self.block(node.child)  # it is the WHERE of the same block
         block = self._upto(node.child, Stage.GROUP)
         if block.stage == Stage.TESTS:
             block = self._subquery(node.child, block)
         if block.stage == Stage.GROUP:
             return replace(block, having=unbind(node.predicate, block.items), stage=Stage.HAVING)
         parts = conjuncts(node.predicate)
-        inner = self._internal and _has_internal(node)
+        inner = self._internal and has_internal(node)
         alone = all(block.leaf_of(columns(p)) for p in parts) and not has_pattern(block.from_)
         if not inner and not alone:
             # else the binder would make it a condition of the join, or of the pattern
@@ -245,7 +268,7 @@ class _Renderer:
         sides = (node.left, node.right) if isinstance(node, Join) else (node.child, node.table)
         left, right = self._side(sides[0], first=True), self._side(sides[1], first=False)
         items = [*left.items, *right.items]
-        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on = [equal(a, b, left.items, right.items) for a, b in node.keys]
         on += [unbind(c, items) for c in conjuncts(node.residual)]
         kind = ast.JoinKind[node.kind.upper()]
         if not on and kind is ast.JoinKind.INNER:
@@ -260,19 +283,7 @@ class _Renderer:
 
     def _asof_join(self, node: AsofJoin) -> Block:
         left, right = self._side(node.left, first=True), self._side(node.right, first=False)
-        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
-        if node.after is not None:
-            mine, theirs = node.after
-            on.append(ast.Comparison(">", left.items[mine], right.items[theirs]))
-        kind = ast.JoinKind.ASOF if node.kind == "inner" else ast.JoinKind.ASOF_LEFT
-        within = None if node.span is None else duration(node.span - 1)
-        assert left.from_ is not None and right.from_ is not None
-        joined = ast.Join(
-            kind, left.from_, right.from_, all_of(on or [ast.BoolLit(True)]), within=within
-        )
-        stage = Stage.WHERE if left.where else Stage.FROM
-        items = [*left.items, *right.items]
-        return Block(joined, items, left.leaves + right.leaves, stage, left.where)
+        return asof_block(node, left, right)
 
     def _match(self, node: Match) -> Block:
         outer, self._internal = self._internal, False
@@ -306,7 +317,7 @@ class _Renderer:
         """An input of a join: a chain of joins stays flat on the left; under INTERNAL windows all
         are flattened."""
         block = self._opened(node)
-        if self._internal and _has_internal(node) and block.stage <= Stage.WHERE:
+        if self._internal and has_internal(node) and block.stage <= Stage.WHERE:
             return block
         single = not isinstance(block.from_, ast.Join)
         if block.stage == Stage.FROM and block.from_ is not None and (first or single):
@@ -316,7 +327,7 @@ class _Renderer:
     def _semi_join(self, node: SemiJoin) -> Block:
         left = self._upto(node.left, Stage.TESTS)
         right = self._upto(node.right, Stage.TESTS)
-        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on = [equal(a, b, left.items, right.items) for a, b in node.keys]
         on += [unbind(c, [*left.items, *right.items]) for c in conjuncts(node.residual)]
         test: ast.Expr
         if node.null_aware and len(node.keys) == 1 and node.residual is None:
@@ -334,7 +345,7 @@ class _Renderer:
         """EXISTS against a non-retroactive table. As a join it could not keep its place among
         INTERNAL windows, where FROM and WHERE are one."""
         left, right = self._upto(node.child, Stage.TESTS), self.block(node.table)
-        on = [_equal(a, b, left.items, right.items) for a, b in node.keys]
+        on = [equal(a, b, left.items, right.items) for a, b in node.keys]
         on += [unbind(c, [*left.items, *right.items]) for c in conjuncts(node.residual)]
         body = replace(right, items=[], where=on).query([])
         assert isinstance(body, ast.Select)
@@ -377,7 +388,7 @@ class _Renderer:
         append = None
         if node.departures:
             append = ast.OutputKind.DSTREAM
-        elif node.entries or not _has_internal(node.child):
+        elif node.entries or not has_internal(node.child):
             append = ast.OutputKind.ISTREAM
         return replace(block, stage=Stage.DONE, append=append)
 
@@ -385,16 +396,5 @@ class _Renderer:
 # ---------------------------------------------------------------- small parts
 
 
-def _equal(a: Expr, b: Expr, left: Sequence[ast.Expr], right: Sequence[ast.Expr]) -> ast.Expr:
-    return ast.Comparison("=", unbind(a, left), unbind(b, right))
-
-
 def _not_a_position(expr: ast.Expr) -> ast.Expr:
     return ast.Cast(expr, ast.TypeName("INT")) if isinstance(expr, ast.IntLit) else expr
-
-
-def _has_internal(node: Node) -> bool:
-    """Does a window of this block say INTERNAL?"""
-    if isinstance(node, Window) and node.spec.internal:
-        return True
-    return not isinstance(node, Append) and any(_has_internal(c) for c in children(node))

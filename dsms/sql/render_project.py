@@ -1,9 +1,9 @@
-"""Which projections of a plan the binder would make of a select list."""
+"""Which projections of a plan the binder would make of a select list, and what its windows say."""
 
 from __future__ import annotations
 
 from dsms.sql.expr import Col, walk
-from dsms.sql.logical import GroupBy, JoinNRR, Project, Select
+from dsms.sql.logical import Append, GroupBy, JoinNRR, Node, Project, Select, Window, children
 
 
 def is_exists(node: Project, found: JoinNRR) -> bool:
@@ -28,3 +28,10 @@ def same_grouping(node: Project) -> bool:
         if list(dict.fromkeys(used)) == list(range(first, last)) and (used or below.keys):
             return True
     return False
+
+
+def has_internal(node: Node) -> bool:
+    """Does a window of this block say INTERNAL?"""
+    if isinstance(node, Window) and node.spec.internal:
+        return True
+    return not isinstance(node, Append) and any(has_internal(c) for c in children(node))

@@ -2,8 +2,8 @@
 statement itself.
 
 What does not parse here is rewritten as text (table functions TUMBLE and HOP, WINDOW TUMBLING,
-EMIT, WATERMARK FOR, QUALIFY ROW_NUMBER()), what parses as a tree (GROUP BY TUMBLE(...), columns of
-windows, types).  Nothing is shown unless all of it parses then.
+EMIT, WATERMARK FOR), what parses as a tree (GROUP BY TUMBLE(...), columns of windows, types).
+Nothing is shown unless all of it parses then.
 """
 
 from __future__ import annotations
@@ -67,25 +67,6 @@ def _window_clause(text: str) -> str:
     return _put(text[: clause.start()] + text[clause.end() :], _window(size, slide or size))
 
 
-def _qualify(text: str) -> str:
-    """``QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY t DESC) = 1``."""
-    found = re.search(
-        r"\s+QUALIFY\s+ROW_NUMBER\s*\(\s*\)\s*OVER\s*\(\s*PARTITION\s+BY\s+([\w,\s]+?)\s+"
-        r"ORDER\s+BY\s+\w+\s+DESC\s*\)\s*(=|<=|<)\s*(\d+)",
-        text,
-        _SPACE,
-    )
-    if (
-        found is None
-        or (found[2] == "=" and found[3] != "1")
-        or re.search(r"\bWHERE\b", text, re.I)
-    ):
-        return text  # WHERE comes before QUALIFY, and behind a window
-    count = int(found[3]) - (found[2] == "<")
-    window = f"[PARTITION BY {found[1]} ROWS {count}]"
-    return _put(text[: found.start()] + text[found.end() :], window)
-
-
 def _watermark(text: str) -> str:
     """``CREATE TABLE s (..., WATERMARK FOR t AS t - INTERVAL '5' SECOND) WITH (...)``."""
     mark = re.search(
@@ -131,7 +112,6 @@ _OTHERS = (
         r"CREATE QUERY \1 AS ",
     ),
     _watermark,
-    _qualify,
 )
 
 

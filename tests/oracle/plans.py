@@ -120,6 +120,12 @@ def group(child: lp.Node, keys: tuple[str, ...], *aggs: AggCall) -> lp.GroupBy:
     return lp.GroupBy(child, exprs, aggs, schema + tuple(Field(a.name, a.type) for a in aggs))
 
 
+def over(child: lp.Node, keys: tuple[str, ...], *calls: AggCall, spec: Any = None) -> lp.Over:
+    by = tuple(col(child, k) for k in keys)
+    schema = child.schema + tuple(Field(c.name, c.type) for c in calls)
+    return lp.Over(child, spec or Unbounded(), None, (lp.Frame(by, calls),), schema)
+
+
 def append(child: lp.Node, mixed: bool = False) -> lp.Append:
     return lp.Append(child, mixed, child.schema)
 

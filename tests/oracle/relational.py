@@ -31,6 +31,7 @@ from tests.oracle.keys import (
     timed,
 )
 from tests.oracle.lists import unpacked
+from tests.oracle.over import over
 from tests.oracle.patterns import matches
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
@@ -115,6 +116,8 @@ class Evaluator:
                 return self._asof_join(node, step)
             case lp.Match():
                 return matches(node, [self.at(child, step) for child in node.inputs])
+            case lp.Over():
+                return over(node, self.at(node.child, step), self.real)
             case lp.Union():
                 return [
                     replace(f, ident=("branch", i, f.ident), key=branch(node, i, f.key))
@@ -279,6 +282,7 @@ def _stamped(node: lp.Node) -> bool:
             | lp.AsofJoin()
             | lp.Match()
             | lp.Unnest()
+            | lp.Over()
             | lp.Join()
             | lp.Answer()
         ):

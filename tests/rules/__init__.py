@@ -11,6 +11,7 @@ from tests.rules import (
     functions,
     match,
     names,
+    over,
     queries,
     types,
     windows,
@@ -25,6 +26,7 @@ RULES = [
     *queries.RULES,
     *asof.RULES,
     *match.RULES,
+    *over.RULES,
     *archives.RULES,
     *functions.RULES,
 ]

@@ -25,6 +25,7 @@ from dsms.plan.rules.narrow_join import narrow_join
 from dsms.plan.rules.narrow_match import narrow_match
 from dsms.plan.rules.narrow_multi_join import narrow_multi_join
 from dsms.plan.rules.narrow_nrr import narrow_nrr
+from dsms.plan.rules.narrow_over import narrow_over
 from dsms.plan.rules.narrow_select import narrow_select
 from dsms.plan.rules.narrow_semijoin import narrow_semijoin
 from dsms.plan.rules.narrow_union import narrow_union
@@ -45,6 +46,7 @@ from dsms.plan.rules.select_through_distinct import select_through_distinct
 from dsms.plan.rules.select_through_group import select_through_group
 from dsms.plan.rules.select_through_join import select_through_join
 from dsms.plan.rules.select_through_nrr import select_through_nrr
+from dsms.plan.rules.select_through_over import select_through_over
 from dsms.plan.rules.select_through_project import select_through_project
 from dsms.plan.rules.select_through_semijoin import select_through_semijoin
 from dsms.plan.rules.select_through_set_op import select_through_set_op
@@ -64,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     Rule(select_through_nrr),
     Rule(select_through_asof),
     Rule(select_through_unnest),
+    Rule(select_through_over),
     Rule(select_through_semijoin),
     Rule(select_through_union),
     Rule(select_through_group),
@@ -91,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     Rule(narrow_asof, "last"),
     Rule(narrow_match, "last"),
     Rule(narrow_unnest, "last"),
+    Rule(narrow_over, "last"),
     Rule(narrow_select, "last"),
     Rule(narrow_window, "last"),
     Rule(narrow_semijoin, "last"),

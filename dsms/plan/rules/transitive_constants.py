@@ -50,7 +50,7 @@ def facts(node: lp.Node) -> list[Expr]:
     match node:
         case lp.Select():
             found = _comparisons(node.predicate) + facts(node.child)
-        case lp.Window() | lp.Distinct() | lp.Sort() | lp.Append():
+        case lp.Window() | lp.Over() | lp.Distinct() | lp.Sort() | lp.Append():
             found = facts(node.child)
         case lp.JoinNRR():
             found = facts(node.child) + (

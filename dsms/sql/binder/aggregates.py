@@ -38,18 +38,18 @@ def has_aggregate(node: ast.Node) -> bool:
 
 
 def _parts(node: ast.Node) -> Iterator[ast.Node]:
-    """The node and all below it, but not what is in its subqueries."""
+    """The node and all below it, but not what is in its subqueries, nor what is OVER rows."""
     yield node
-    if not isinstance(node, ast.Query):
+    if not isinstance(node, ast.Query | ast.Over):
         for child in ast.children(node):
             yield from _parts(child)
 
 
 def aggregate_calls(node: ast.Node) -> Iterator[ast.Node]:
-    """The outermost ones in the expression, other than inside of its subqueries."""
+    """The outermost ones in the expression, other than inside of its subqueries and of OVER."""
     if is_aggregate_call(node):
         yield node
-    elif not isinstance(node, ast.Query):
+    elif not isinstance(node, ast.Query | ast.Over):
         for child in ast.children(node):
             yield from aggregate_calls(child)
 
@@ -64,7 +64,7 @@ class Grouping:
     # with GROUPING SETS of these keys: which of them each has
     sets: tuple[tuple[int, ...], ...] | None = None
     # what reads scalar subqueries in aggregates, which see the rows
-    values: Mapping[ast.ScalarQuery, Expr] = field(default_factory=dict)
+    values: Mapping[ast.Expr, Expr] = field(default_factory=dict)
     aggs: list[AggCall] = field(default_factory=list)
     # where in `aggs` the same call is, whatever its name
     known: dict[AggCall, int] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class Grouping:
 
 
 def agg_call(env: Env, node: ast.FuncCall) -> AggCall:
-    """The typed call of an aggregate over the rows of `env`."""
+    """The typed call of an aggregate over the rows of `env`.  QueryError DS207, DS302, DS304."""
     name = node.name.text
     inside = replace(env.plain(), place=f"an aggregate ({name.upper()})")
     if node.star and (name.casefold() != "count" or node.distinct):

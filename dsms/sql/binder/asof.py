@@ -26,6 +26,7 @@ from dsms.sql.logical import (
     Match,
     MultiJoin,
     Node,
+    Over,
     Project,
     Select,
     StreamScan,
@@ -170,7 +171,7 @@ def untimely(node: Node) -> str | None:
             return "rows of a table are changed"
         case (
             Window() | Select() | Project() | Union() | JoinNRR() | Join() | MultiJoin() | Answer()
-            | AsofJoin() | Match()
+            | AsofJoin() | Match() | Over()
         ):  # a list  # fmt: skip
             return next((why for c in children(node) if (why := untimely(c))), None)
         case _:
@@ -222,7 +223,7 @@ def time_unit(node: Node, column: int) -> str | None:
         case Project():
             expr = node.exprs[column]
             return time_unit(node.child, expr.index) if isinstance(expr, Col) else None
-        case Window() | Select() | Answer() | JoinNRR():
+        case Window() | Select() | Answer() | JoinNRR() | Over():
             (child,) = children(node)
             return time_unit(child, column) if column < len(child.schema) else None
         case AsofJoin():

@@ -143,12 +143,32 @@ class Expansion:
                 return None
             called = ast.Ident(to_sql(part.expr), quoted=True, pos=part.pos)
             return replace(part, expr=self.of(part.expr), alias=called)
+        if isinstance(part, ast.Over) and is_own(part.call, self.known):
+            return self._over(part)
         if not is_own(part, self.known):
             return None
         assert isinstance(part, ast.FuncCall)
         made = self._call(part, self.known[part.name.text.casefold()])
         if all(call != part for call, _ in self.calls):
             self.calls.append((part, made))
+        return made
+
+    def _over(self, over: ast.Over) -> ast.Expr | None:
+        """OVER behind each of the aggregates that the call stands for."""
+        if not self.known[over.call.name.text.casefold()].aggregate:
+            return over
+        body = self._swap(over.call)
+        by, order = self.of(over.partition_by), self.of(over.order_by)
+
+        def swap(part: ast.Node) -> ast.Node | None:
+            if isinstance(part, ast.Argument):
+                return part
+            if not is_aggregate_call(part):
+                return None
+            assert isinstance(part, ast.FuncCall)
+            return replace(over, call=part, partition_by=by, order_by=order)
+
+        made: ast.Expr = replaced(body, swap)
         return made
 
     def _call(self, call: ast.FuncCall, definition: FunctionDef) -> ast.Expr:

@@ -33,13 +33,13 @@ from dsms.sql.unbind import digits
 class Env:
     """Where an expression stands: the names it sees, the clause (for messages), what comes before
     the usual meaning of a node, if anything does (grouping columns and aggregates), and what reads
-    the value of each scalar subquery."""
+    the value of each scalar subquery and of each OVER."""
 
     ctx: Context
     scope: Scope
     place: str
     before: Callable[[Env, ast.Expr], Expr | None] | None = None
-    values: Mapping[ast.ScalarQuery, Expr] = field(default_factory=dict)
+    values: Mapping[ast.Expr, Expr] = field(default_factory=dict)
 
     def plain(self) -> Env:
         """The same without `before`."""
@@ -60,7 +60,7 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
     match node:
         case ast.ColumnRef():
             return find(env.scope, node).expr
-        case ast.ScalarQuery() if node in env.values:
+        case ast.ScalarQuery() | ast.Over() if node in env.values:
             return env.values[node]
         case ast.Binary(op=op, left=left, right=right):
             return call(BINARY[op], [bind(env, left), bind(env, right)], node)
@@ -96,6 +96,7 @@ def _bind(env: Env, node: ast.Expr) -> Expr:
             | ast.ScalarQuery()
             | ast.RowExpr()
             | ast.WstreamArg()
+            | ast.Over()
         ):
             raise no_value(env.place, node)
         case _:

@@ -62,6 +62,8 @@ def _why_not(node: lp.Node) -> str | None:
             return "ASOF JOIN finds the newest row of each key, which must not be missing"
         case lp.Match():
             return "MATCH keeps the rows of its attempts, which must not be missing"
+        case lp.Over():
+            return "OVER looks at the rows up to each row, of which none must be missing"
         case lp.Window():
             if isinstance(node.spec, Throttled | First):
                 return "which rows such a window lets in depends on those before"

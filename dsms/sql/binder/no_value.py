@@ -13,7 +13,8 @@ _ASK_FIRST = (
 
 
 def no_value(place: str, node: ast.Expr) -> Exception:
-    """The error for a query, a row of values or Wstream at `place`: DS217, DS320, DS321, DS327."""
+    """The error for a query, a row of values, Wstream or OVER at `place`: DS217, DS320, DS321,
+    DS327, DS373."""
     match node:
         case ast.ScalarQuery():
             hint = (
@@ -26,6 +27,8 @@ def no_value(place: str, node: ast.Expr) -> Exception:
             )
             message = f"a subquery can't stand for a value in {place}"
             return error("DS321", message, node, hint)
+        case ast.Over():
+            return _over(place, node)
         case ast.RowExpr():
             return error(
                 "DS217",
@@ -57,3 +60,12 @@ def no_value(place: str, node: ast.Expr) -> Exception:
         hint = "move it to WHERE as a condition joined by AND, OR and NOT"
         message = f"{what} can only stand in WHERE, not in {place}"
     return error("DS320", message, node, hint)
+
+
+def _over(place: str, node: ast.Over) -> Exception:
+    where = "inside of another OVER" if place == "OVER" else f"in {place}"
+    hint = (
+        "it stands in the select list, ORDER BY and QUALIFY; else compute it in a subquery: "
+        "SELECT ... FROM (SELECT *, LAG(v) OVER (PARTITION BY k) AS before FROM s) WHERE v > before"
+    )
+    return error("DS373", f"OVER can't stand {where}", node, hint)

@@ -8,15 +8,27 @@ from typing import Literal
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import asof, boundaries, letting_go, lookups, match, ranking, stamps, wstream
+from dsms.sql.binder import (
+    asof,
+    boundaries,
+    first_rows,
+    letting_go,
+    lookups,
+    match,
+    over,
+    ranking,
+    stamps,
+    wstream,
+)
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.correlated import bind_value
 from dsms.sql.binder.now import called
 from dsms.sql.binder.options import check_options
 from dsms.sql.binder.ordering import ordering_of
+from dsms.sql.binder.outputs import output_of
 from dsms.sql.binder.properties import reads_stream
 from dsms.sql.binder.scaled import check_summed, scaled
-from dsms.sql.binder.select import bind_body, bind_nested, output_of
+from dsms.sql.binder.select import bind_body, bind_nested
 from dsms.sql.catalog import Catalog
 from dsms.sql.codes import error
 from dsms.sql.logical import Node, Output
@@ -69,7 +81,7 @@ def _bound(
         query = query.query
     said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
-    whole = called(whole, catalog)
+    whole = first_rows.ranked(called(whole, catalog), catalog)
     now = now or not persistent
     if "scale" in (said.get("shed"), said.get("sample")):
         made = scaled(whole, options, catalog)
@@ -91,6 +103,7 @@ def _bound(
     if persistent:
         asof.check_slides(ctx.windows, node)
         match.check_slides(ctx.windows, node)
+        over.check_slides(ctx.windows, node)
         letting_go.check(options, said, node, continuous)
     if continuous:
         _check_exact(options)

@@ -88,11 +88,11 @@ def with_values(
     from_: From,
     queries: Iterable[ast.ScalarQuery],
     beyond: tuple[Scope, ...],
-) -> dict[ast.ScalarQuery, Expr]:
+) -> dict[ast.Expr, Expr]:
     """Put each of the queries into a FROM, whose names don't reach it; what reads their values, by
     virtual positions.  One whose answer depends on the row is found by its keys: it is the right
     side of an outer join."""
-    values: dict[ast.ScalarQuery, Expr] = {}
+    values: dict[ast.Expr, Expr] = {}
     for query in dict.fromkeys(queries):
         first = from_.width
         value = bound_value(ctx, block, query, beyond, from_.scope, first)

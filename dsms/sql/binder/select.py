@@ -8,12 +8,12 @@ becomes a subquery whose windows are INTERNAL, and the window is put on that sub
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder import match, match_aggregates, stamps, wstream
+from dsms.sql.binder import match, match_aggregates, over, stamps, wstream
 from dsms.sql.binder.aggregates import (
     Grouping,
     aggregate_calls,
@@ -29,6 +29,7 @@ from dsms.sql.binder.conditions import parts, values_in
 from dsms.sql.binder.context import Block, Bound, Context, Value, project
 from dsms.sql.binder.correlated import of_groups
 from dsms.sql.binder.expressions import Env, bind, bind_condition
+from dsms.sql.binder.first_rows import ranked
 from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.internal import appended, entries
 from dsms.sql.binder.joins import build, select_over, settle_tables
@@ -40,6 +41,7 @@ from dsms.sql.binder.ordering import (
     ordering_of,
     output_column,
 )
+from dsms.sql.binder.outputs import output_of
 from dsms.sql.binder.ranking import of_subquery
 from dsms.sql.binder.scalar_queries import (
     beside,
@@ -68,6 +70,7 @@ def bind_nested(
         hint = "move EVERY to the end of the outermost query"
         message = "EVERY says when a whole query is answered, or a part of FROM, not a subquery"
         raise error("DS344", message, query.every, hint)
+    query = ranked(query, ctx.catalog)
     body, ordering = wstream.rewrite_body(query.body), ordering_of(query, nested=True)
     output = output_of(body)
     first = len(ctx.windows)
@@ -93,30 +96,6 @@ def bind_nested(
     if isinstance(node, Append) and node is not bound.node:
         node = appending(ctx, node, first)
     return replace(bound, node=node, internal=None)
-
-
-def output_of(body: ast.Select | ast.SetOp | ast.Query) -> ast.Output | None:
-    """The output function of a query; in a set operation all operands that have one must agree."""
-    found = list(_outputs(body))
-    for output in found:
-        wstream.check_restore(output)
-        if (output.kind, output.restore) != (found[0].kind, found[0].restore):
-            hint = f"write {found[0].kind.value} in all operands, or only in the first"
-            raise error(
-                "DS328", "the operands of a set operation ask for different outputs", output, hint
-            )
-    return found[0] if found else None
-
-
-def _outputs(body: ast.Select | ast.SetOp | ast.Query) -> Iterator[ast.Output]:
-    match body:
-        case ast.Select(output=ast.Output() as output):
-            yield output
-        case ast.SetOp(left=left, right=right):
-            yield from _outputs(left)
-            yield from _outputs(right)
-        case ast.Query(body=inner):
-            yield from _outputs(inner)
 
 
 def bind_body(
@@ -145,7 +124,7 @@ def bind_body(
 
 # ---------------------------------------------------------------- one block
 
-Read = dict[ast.ScalarQuery, Expr]  # what reads the value of each
+Read = dict[ast.Expr, Expr]  # what reads the value of each
 
 
 class _Block:
@@ -167,6 +146,7 @@ class _Block:
         first = len(self.ctx.windows)
         inside, above = self._scalar_queries(ordering)
         node, scope, values = self._rows(inside)
+        node, values = self._framed(node, scope, values, ordering)
         more: list[Node] = []
         joined: list[Value] = []
         env = Env(self.ctx, scope, "the select list", values=values)
@@ -176,8 +156,8 @@ class _Block:
             asking = node, scope, groups
             joined = [of_groups(self.ctx, self.block, q, self.beyond, asking) for q in above]
             groups.values = values
-            over = dict(zip(above, open_columns(joined), strict=True))
-            env = replace(env, before=groups.before, values=over)
+            found: Read = dict(zip(above, open_columns(joined), strict=True))
+            env = replace(env, before=groups.before, values=found)
         exprs, names = self._items(env, ordering is not None and not ordering.nested)
         having = self._having(env)
         hidden, called = ([], []) if ordering is None else self._order(env, ordering, exprs, names)
@@ -186,8 +166,9 @@ class _Block:
             node, place = beside(groups.node(inputs), joined)
             exprs, hidden = [place(e) for e in exprs], [place(e) for e in hidden]
             having = None if having is None else place(having)
-        if having is not None:
-            node = Select(node, having, node.schema)
+        for condition in (having, self._qualify(env)):
+            if condition is not None:
+                node = Select(node, condition, node.schema)
         node = project(node, exprs + hidden, names + called)
         if self.select.distinct:
             node = Distinct(node, node.schema)
@@ -232,6 +213,26 @@ class _Block:
         scope = from_.scope.mapped(placed)
         read = {key: rewrite(value, placed) for key, value in values.items()}
         return bind_tests(self.ctx, self.block, built.node, scope, tests, read), scope, read
+
+    def _framed(
+        self, node: Node, scope: Scope, values: Read, ordering: Ordering | None
+    ) -> tuple[Node, Read]:
+        """The rows with the values of OVER, and what reads these, too."""
+        select = self.select
+        calls = over.of_select(select, () if ordering is None else ordering.exprs)
+        more = bool(values or parts(select.where)[1])
+        over.check_block(select, calls, self._is_grouped(), more)
+        if not calls:
+            return node, values
+        found = over.framed(Env(self.ctx, scope, "OVER"), node, calls)
+        return found.node, values | found.values
+
+    def _qualify(self, env: Env) -> Expr | None:
+        qualify = self.select.qualify
+        if qualify is None:
+            return None
+        seen = without_aliases(env, self.select, qualify)
+        return bind_condition(replace(env, place="QUALIFY"), seen)
 
     def _is_grouped(self) -> bool:
         select = self.select

@@ -158,7 +158,8 @@ class Select(Node):
     """One SELECT block.  `distinct` also when written inside: ``Rstream(DISTINCT a)``.
 
     `from_` is empty for ``SELECT 1``.  `window` is the final ``WINDOW t``: it applies to every
-    stream of the FROM list.
+    stream of the FROM list.  `qualify` looks at values of OVER.  `distinct_on`: of which keys one
+    row each is meant.
     """
 
     items: tuple[SelectItem | StarItem, ...]
@@ -169,6 +170,8 @@ class Select(Node):
     distinct: bool = False
     output: Output | None = None
     window: Window | None = None
+    qualify: Expr | None = None
+    distinct_on: tuple[Expr, ...] = ()
 
 
 class SetOpKind(StrEnum):
@@ -197,6 +200,35 @@ class OrderItem(Node):
     expr: Expr
     descending: bool = False
     nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBound(Node):
+    """``CURRENT ROW``, where `current`; else `size` rows, or a length, PRECEDING or (`following`)
+    FOLLOWING; None: UNBOUNDED."""
+
+    size: Duration | int | None = None
+    current: bool = False
+    following: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame(Node):
+    """``ROWS start``, ``RANGE BETWEEN start AND end``; `rows`: it counts them."""
+
+    rows: bool
+    start: FrameBound
+    end: FrameBound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Over(Expr):
+    """``SUM(x) OVER (PARTITION BY k ORDER BY ts ROWS 5 PRECEDING)``"""
+
+    call: FuncCall
+    partition_by: tuple[Expr, ...] = ()
+    order_by: tuple[OrderItem, ...] = ()
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dsms.sql.ast import Pos
 from dsms.sql.literals import bad
 from dsms.sql.transform.grouping_sets import in_parentheses, short_for
 from dsms.sql.transform.named_queries import Known, put_in
+from dsms.sql.transform.over import Overs
 from dsms.sql.transform.rules import (
     Clause,
     Parts,
@@ -25,17 +26,19 @@ from dsms.sql.transform.rules import (
     token_rule,
     values,
 )
-from dsms.sql.transform.windows import Windows, once
+from dsms.sql.transform.windows import once
 
 Limit = tuple[int | None, int | None, ast.Per | None]  # LIMIT, OFFSET, PER
 
 
-class Queries(Windows):
+class Queries(Overs):
     """Everything from SELECT to LIMIT."""
 
     @token_rule("ALL", "DISTINCT")
     def quantifier(self, pos: Pos, token: Token) -> bool:
         return token.type == "DISTINCT"
+
+    distinct_on = listed
 
     @token_rule("ALL", "DISTINCT")
     def all(self, pos: Pos, token: Token) -> bool:
@@ -50,7 +53,7 @@ class Queries(Windows):
         kind, _, restore = parts[0].type.partition("_")
         return ast.Output(ast.OutputKind(kind.title()), bool(restore), pos=place_of(parts))
 
-    where = having = only
+    where = having = qualify = only
     from_clause = order_by = listed
     no_keys = constant(())
 
@@ -88,20 +91,20 @@ class Queries(Windows):
         return replace(output, window=window), bool(distinct), items
 
     @rule
-    def select(
-        self, pos: Pos, distinct: bool | None, what: Any, from_: Any, *rest: Any
-    ) -> ast.Select:
+    def select(self, pos: Pos, distinct: Any, what: Any, from_: Any, *rest: Any) -> ast.Select:
         output, inner, items = what if isinstance(what[0], ast.Output) else (None, False, what)
-        where, group_by, having, window = rest
+        where, group_by, having, window, qualify = rest
         return ast.Select(
             items,
             from_ or (),
             where,
             group_by or (),
             having,
-            bool(distinct or inner),
+            bool(inner or distinct is True),
             output,
             window,
+            qualify,
+            distinct if isinstance(distinct, tuple) else (),
             pos=pos,
         )
 
