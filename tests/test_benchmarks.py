@@ -172,6 +172,11 @@ def test_sessions_are_those_that_numpy_finds(tmp_path: Path) -> None:
     assert "## Sessions" in (tmp_path / "report.md").read_text()
 
 
+def test_running_values_are_those_of_numpy(tmp_path: Path) -> None:
+    assert command.main(["over", "--toy", "--report", str(tmp_path)]) == 0
+    assert "## Values over rows" in (tmp_path / "report.md").read_text()
+
+
 def test_w7_is_answered_right() -> None:
     table = peers.over_tcp(Options("toy"))
     assert isinstance(table, Table) and len(table.rows) == 4

@@ -42,6 +42,7 @@ NAMES = (
     "asof",
     "match",
     "sessions",
+    "over",
     "multijoin",
     "amri",
     "archive",
