@@ -127,6 +127,16 @@ def test_frames_of_so_many_rows_keep_no_more() -> None:
     assert operator(made).live() == 8
 
 
+def test_state_has_a_limit() -> None:
+    made, reader = engine(
+        "SELECT SUM(v) OVER (PARTITION BY k) AS x FROM s [RANGE 9 s] WITH (max_state = 100000)"
+    )
+    n = 20_000
+    made.ingest("s", {"k": list(range(n)), "m": ["a"] * n, "v": [1] * n, "t": list(range(n))})
+    made.heartbeat("s", S)
+    assert reader.take()[-1].code == "DS630"
+
+
 def test_a_sum_that_does_not_fit_stops_the_query_there() -> None:
     made, reader = engine("SELECT SUM(v) OVER (PARTITION BY k) AS x FROM s")
     big = 2**62

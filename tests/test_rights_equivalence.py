@@ -128,6 +128,8 @@ CONTINUOUS = [
     "SELECT k, v FROM s [ROWS 4] ORDER BY v, k LIMIT 2 PER ()",
     "SELECT x.k, r.v FROM (SELECT k, v FROM s [RANGE 4 s] ORDER BY v LIMIT 1 PER k) x "
     "JOIN r [RANGE 3 s] ON x.v = r.v",
+    "SELECT k, v, SUM(v) OVER (PARTITION BY k) AS x FROM s [RANGE 4 s]",
+    "SELECT v, LAG(k) OVER () AS x, COUNT(*) OVER (PARTITION BY k) AS n FROM s [ROWS 4]",
     "SELECT Istream(k, v) FROM s [NOW] WHERE v + 1 > 2",
 ]
 PERIODIC = [

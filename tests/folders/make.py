@@ -7,10 +7,10 @@ makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_us
 `users`), which is about who may do what and how rows come, of `story_answers` (`answers`), about
 queries over queries, of `story_changes` (`changes`), about definitions that change, of
 `story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, of
-`story_functions` (`functions`), about functions of one's own, or of `story_ranks` (`ranks`), about
-the first rows of each key (with glibc the variables fill unused memory with zeros, which pack
-better).  It is made once, when the layout of state has changed, and
-never again: every later version opens it.
+`story_functions` (`functions`), about functions of one's own, of `story_ranks` (`ranks`), about the
+first rows of each key, or of `story_over` (`over`), about values OVER rows (with glibc the
+variables fill unused memory with zeros, which pack better).  It is made once, when the layout of
+state has changed, and never again: every later version opens it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tests.folders import (
     story_changes,
     story_functions,
     story_lists,
+    story_over,
     story_promises,
     story_ranks,
     story_users,
@@ -111,6 +112,7 @@ if __name__ == "__main__":
             "functions": story_functions,
             "ranks": story_ranks,
             "lists": story_lists,
+            "over": story_over,
             "promises": story_promises,
         }
         chosen = stories[sys.argv[2]]

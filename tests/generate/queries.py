@@ -199,6 +199,8 @@ class Queries:
     def nested(self, depth: int) -> tuple[str, Scope, bool]:
         d, alias = self.d, self.d.name()
         types = [INT, *(d.pick(TYPES) for _ in range(d.number(0, 2)))]
+        if self.dating and d.chance(25):
+            return self.valued(types)
         if d.chance(15) and self.windows == "any":
             return self.entries(depth)
         if d.chance(40) and self.windows == "any":  # an append-only result with a window of its own
@@ -211,6 +213,31 @@ class Queries:
             [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)],
             False,
         )
+
+    def valued(self, types: list[Type]) -> tuple[str, Scope, bool]:
+        """A stream with values OVER the rows up to each row; a window that reaches up to now."""
+        d, n = self.d, self.d.number(1, 8)
+        inner = d.pick((f"RANGE {n} SECONDS", "NOW"))
+        if self.windows == "any" and d.chance(50):
+            inner = d.pick((f"ROWS {n}", f"PARTITION BY k ROWS {n}", "SINCE 4s", ""))
+        text, scope = self.stream(Mode(), inner=inner)
+        key = next(c.text for c in scope if c.text.endswith(".k"))
+        by = "" if "PARTITION" not in inner and d.chance(30) else f"PARTITION BY {key}"
+        frame = d.pick(("", "", f"ROWS {n % 3} PRECEDING", f"RANGE {n} SECONDS PRECEDING"))
+        calls = [self._valued(scope, t, f"{by} {frame}", by) for t in types]
+        where = _where([condition(d, scope)] if d.chance(30) else [])
+        listed, alias = ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls)), d.name()
+        found = [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)]
+        return f"(SELECT {listed} FROM {text}{where}) AS {alias}", found, False
+
+    def _valued(self, scope: Scope, type_: Type, over: str, by: str) -> str:
+        d, x = self.d, scalar(self.d, scope, type_)
+        if type_ == INT and d.chance(50):
+            fn = d.pick(("COUNT(*)", f"SUM({d.pick(columns(scope, INT))})", "ROW_NUMBER()"))
+            return f"{fn} OVER ({by if fn == 'ROW_NUMBER()' else over})"
+        if d.chance(40):
+            return f"LAG({x}, {d.number(0, 2)}) OVER ({by})"
+        return f"{d.pick(('MIN', 'MAX', 'FIRST', 'LAST'))}({x}) OVER ({over})"
 
     def first(self, types: list[Type], share: int = 25) -> str:
         """At times ORDER BY ... LIMIT n PER columns of the select list."""
