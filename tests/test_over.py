@@ -252,3 +252,23 @@ def test_plans_are_written_as_they_were_said(text: str) -> None:
     plan = bind_query(parse_one(text), declared.catalog)  # type: ignore[arg-type]
     again = bind_query(parse_one(to_sql(plan)), declared.catalog)  # type: ignore[arg-type]
     assert comparable(again) == comparable(plan)
+
+
+def test_now_may_stand_in_what_is_asked_once() -> None:
+    made = Engine()
+    made.execute(DDL)
+    made.ingest("s", {"k": [1, 1, 2], "m": ["a"] * 3, "v": [5, 9, 1], "t": [0, S, 3 * S]})
+    made.heartbeat("s", 4 * S)
+    late = "COUNT(*) FILTER (WHERE t > NOW() - INTERVAL 2 s) OVER () AS n"
+    (rows,) = made.execute(f"SELECT {late} FROM s [RANGE 9 s] ORDER BY n")
+    assert rows.data.column(0).to_pylist() == [0, 0, 1]  # type: ignore[union-attr]
+
+
+def test_queries_share_what_they_look_at() -> None:
+    made, _ = engine("SELECT k, SUM(v) OVER (PARTITION BY k) AS x FROM s [RANGE 9 s]")
+    made.execute(
+        "CREATE QUERY again AS SELECT k, x FROM (SELECT k, SUM(v) OVER (PARTITION BY k) AS "
+        "x FROM s [RANGE 9 s]) q WHERE x > 1"
+    )
+    lines = made.execute("EXPLAIN QUERY again")[0].data.column(0).to_pylist()  # type: ignore[union-attr]
+    assert any("shared" in line for line in lines), lines

@@ -14,7 +14,7 @@ from dsms.sql.expr import NOW, AggCall, Call, Lit
 from dsms.sql.fold import fold
 from dsms.sql.types import FOREVER, TIMESTAMP
 
-_PARTS = (lp.Node, AggCall, Call, tuple)
+_PARTS = (lp.Node, lp.Frame, AggCall, Call, tuple)
 
 
 def asks_now(plan: lp.Node) -> bool:

@@ -93,7 +93,7 @@ def _plain(value: Any) -> object:
             return "constant", repr(value.value), str(value.type)
         case Call():
             return value.fn, _plain(value.args), str(value.type), _plain(value.params)
-        case AggCall():
+        case AggCall() | lp.Frame():
             return [
                 (f.name, _plain(getattr(value, f.name))) for f in fields(value) if f.name != "name"
             ]
@@ -148,6 +148,8 @@ def _expressions(value: Any) -> Iterator[Expr]:
             yield from _expressions(value.filter)
         case Session() | When():
             yield from windows.expressions(value)
+        case lp.Frame():
+            yield from _expressions((value.by, value.calls))
         case tuple():
             for v in value:
                 yield from _expressions(v)
