@@ -280,9 +280,9 @@ def episodes_op(make: Builds, node: Window, spec: Session | When) -> EpisodesOp:
     wide = width(node)
     common = spec.by, spec.at_close, node.schema, wide, order(node) if wide > 1 else (0,)
     match spec:
-        case Session(gap) if isinstance(gap, int):
-            return SessionWindowOp(*common, gap=gap)
-        case Session(gap):
-            return GapsWindowOp(*common, gap=make.expr(gap))
+        case Session():
+            if isinstance(spec.gap, int):
+                return SessionWindowOp(*common, gap=spec.gap)
+            return GapsWindowOp(*common, gap=make.expr(spec.gap))
         case When(start, stop):
             return WhenWindowOp(*common, start=make.predicate(start), stop=make.predicate(stop))

@@ -394,8 +394,7 @@ def announced(phys: Phys) -> bool:
 
 
 def with_kind(output: lp.Output) -> lp.Output:
-    """The output with its default filled in: Istream if the plan as bound is monotonic, else
-    Rstream."""
+    """The output with its default filled in: Istream of a monotonic plan, Rstream of others."""
     if output.explicit:
         return output
     return replace(output, kind="istream" if pattern_of(output.child) is Pattern.MON else "rstream")

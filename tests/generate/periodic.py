@@ -13,7 +13,8 @@ from tests.effort import effort
 from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope
 from tests.generate.inputs import ended, given, shuffled
-from tests.generate.queries import EPISODES, TYPES, Mode, Queries, over_result
+from tests.generate.queries import TYPES, Queries, over_result
+from tests.generate.windows import EPISODES, Mode
 from tests.generate.stories import many_rows, story_of
 from tests.generate.world import SECOND, World, with_keys, world
 from tests.stories.cells import instant

@@ -8,33 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
 from tests.generate.aggregates import aggregate
 from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope, columns, condition, scalar
+from tests.generate.windows import Kinds, Mode, lasting, over_keys, window
 from tests.generate.world import MONEY, Source, World
 
-EPISODES = (
-    "SESSION 2 SECONDS BY k",
-    "SESSION 3 SECONDS",
-    "WHEN k > 0 UNTIL k = 0",
-    "WHEN k > 1 UNTIL k < 1 BY k",
-)
 TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP)
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """How a block's windows are: external | internal | mixed (one time window external, the others
-    INTERNAL) | wstream (written as external, but the block appends)."""
-
-    kind: str = "external"
-
-    @property
-    def plain(self) -> bool:
-        return self.kind == "external"
 
 
 @dataclass(slots=True)
@@ -52,9 +34,7 @@ class From:
 class Queries:
     """Makes the text of one query."""
 
-    def __init__(
-        self, d: Draws, world: World, windows: Literal["any", "time", "small"] = "any"
-    ) -> None:
+    def __init__(self, d: Draws, world: World, windows: Kinds = "any") -> None:
         """`windows`: of any kind; such as one-time queries can be asked where all rows are kept,
         and none over results; or such that few rows live at a time.  `entered`: the first FROM item
         is to be an Istream."""
@@ -68,76 +48,13 @@ class Queries:
         """The text in brackets, with a leading space; may be empty (unbounded)."""
         if mode.kind == "mixed" and first:
             return f" [{self._range(mode)}]"
-        inner = self._window(mode) if inner is None else inner
+        inner = window(self.d, self.windows, mode) if inner is None else inner
         if mode.kind in ("external", "wstream"):
             return f" [{inner}]" if inner else ""
         return f" [{inner or 'RANGE UNBOUNDED'} INTERNAL]"
 
     def _range(self, mode: Mode) -> str:
         return f"RANGE {self.d.number(2, 15)} SECONDS"
-
-    def _window(self, mode: Mode) -> str:
-        d, n = self.d, self.d.number(1, 12)
-        if self.windows == "time":
-            return d.pick(
-                (
-                    f"RANGE {n} SECONDS",
-                    f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO",
-                    "NOW",
-                    f"PARTITION BY k ROWS 2 RANGE {n} SECONDS",
-                    f"PARTITION BY k EVERY {n} SECONDS",
-                    "PARTITION BY k FIRST 2",
-                )
-            )
-        if self.windows == "small":
-            ago = ("RANGE 2 SECONDS UNTIL 1 SECONDS AGO", "ROWS 4 UNTIL 1 AGO")
-            short = (
-                "ROWS 3",
-                "PARTITION BY k ROWS 2",
-                "PARTITION BY k ROWS 2 RANGE 3 s",
-                "NOW",
-                *ago,
-            )
-            return d.pick((f"RANGE {n % 4 + 1} SECONDS", *(short if mode.kind != "mixed" else ())))
-        if mode.kind == "mixed" or d.chance(50):
-            return f"RANGE {n} SECONDS"
-        if mode.plain and d.chance(15):
-            return d.pick(EPISODES)
-        rows = d.number(1, 4)
-        return d.pick(
-            (
-                f"ROWS {rows}",
-                f"PARTITION BY k ROWS {rows}",
-                f"RANGE {n + 2} SECONDS UNTIL {d.number(1, 2)} SECONDS AGO",
-                "NOW",
-                f"ROWS {rows + 1} UNTIL {d.number(1, rows)} AGO",
-                "RANGE UNBOUNDED",
-                f"RANGE UNBOUNDED UNTIL {d.number(1, 3)} SECONDS AGO",
-                f"SINCE {n}s",
-                f"SINCE {n}s UNTIL 2 SECONDS AGO",
-                "",
-                f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO",
-                f"PARTITION BY k ROWS {rows} RANGE {n} SECONDS",
-                f"PARTITION BY k ROWS {rows + 1} UNTIL 1 AGO RANGE {n} SECONDS",
-                f"PARTITION BY k EVERY {n} SECONDS",
-                f"PARTITION BY k FIRST {rows}",
-                f"PARTITION BY k EVERY {n + 1} SECONDS UNTIL 1 SECONDS AGO",
-            )
-        )
-
-    def _over_keys(self) -> str:
-        """A window that a stream with KEY may have."""
-        d, n = self.d, self.d.number(1, 12)
-        return d.pick(
-            (
-                "",
-                f"RANGE {n} SECONDS",
-                f"RANGE {n + 2} SECONDS UNTIL 1 SECONDS AGO",
-                "NOW",
-                *(() if self.windows == "time" else (f"SINCE {n}s", "RANGE UNBOUNDED")),
-                "" if self.windows == "time" else "RANGE UNBOUNDED UNTIL 2 SECONDS AGO",
-            )
-        )
 
     # ------------------------------------------------------------ FROM
 
@@ -149,24 +66,13 @@ class Queries:
         source = self.d.pick(streams)
         alias = self.d.name()
         if source.keyed and inner is None:
-            inner = self._over_keys()
+            inner = over_keys(self.d, self.windows)
         elif inner is None and self.d.chance(9):
             if self.d.chance(30):
                 return self._valid_until(source, alias, mode, first)
-            inner = self._lasting()
+            inner = lasting(self.d)
         text = f"{source.name}{self.window(mode, first, inner)} AS {alias}"
         return f"{text}{self._sample(alias)}", _scope(source, alias)
-
-    def _lasting(self) -> str:
-        """A window whose rows say how long they are in it."""
-        length = self.d.pick(
-            (
-                "x * INTERVAL '1' SECOND",
-                "CASE WHEN k = 1 THEN INTERVAL '7' SECOND ELSE x * INTERVAL '2' SECOND END",
-                "INTERVAL '5' SECOND / k",
-            )
-        )
-        return f"RANGE ({length}){self.d.pick(('', '', ' UNTIL 1 SECONDS AGO'))}"
 
     def _valid_until(
         self, source: Source, alias: str, mode: Mode, first: bool
@@ -497,7 +403,9 @@ class Queries:
         x, y = d.name(), d.name()
         if d.chance(50):
             side = d.pick(("", "LEFT ", "FULL "))
-            left, right = (f"[{self._window(Mode()) or 'RANGE UNBOUNDED'}]" for _ in range(2))
+            left, right = (
+                f"[{window(self.d, self.windows, Mode()) or 'RANGE UNBOUNDED'}]" for _ in range(2)
+            )
             text = f"{a.name} {left} AS {x} {side}JOIN {b.name} {right} AS {y} USING (k)"
             return f"SELECT {_wrapped(kind, '*')} FROM {text}"
         span = d.number(1, 9)

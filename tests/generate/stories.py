@@ -12,7 +12,8 @@ from dsms.sql.types import FLOAT, INT, STRING
 from tests.generate.draws import Draws
 from tests.generate.exprs import columns
 from tests.generate.inputs import Given, given, shuffled
-from tests.generate.queries import Mode, Queries
+from tests.generate.queries import Queries
+from tests.generate.windows import Mode
 from tests.generate.world import DOMAIN, KEYS, SECOND, World, with_keys, world
 from tests.stories.model import Arrival, Beat, Event, Section, Story
 

@@ -154,7 +154,7 @@ class _Correlated:
 
     def _rows(
         self, inner: Block, select: ast.Select, item: ast.Expr, from_: From
-    ) -> tuple[Node, Scope, Sequence[tuple[Expr, Expr]], Expr | None, dict[ast.ScalarQuery, Expr]]:
+    ) -> tuple[Node, Scope, Sequence[tuple[Expr, Expr]], Expr | None, dict[ast.Expr, Expr]]:
         """FROM and WHERE without what depends on the row that asks; the names over it, the
         equalities with that row, what else is asked of that row, and what reads the values of
         further subqueries."""

@@ -34,7 +34,7 @@ from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjunction, conjuncts,
 from dsms.sql.logical import Node, Project, Select, SemiJoin, Union
 from dsms.sql.types import BOOL, Field
 
-Values = Mapping[ast.ScalarQuery, Expr]  # what reads the value of each
+Values = Mapping[ast.Expr, Expr]  # what reads the value of each
 
 
 def bind_tests(
