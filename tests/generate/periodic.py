@@ -14,8 +14,8 @@ from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope
 from tests.generate.inputs import ended, given, shuffled
 from tests.generate.queries import TYPES, Queries, over_result
-from tests.generate.windows import EPISODES, Mode
 from tests.generate.stories import many_rows, story_of
+from tests.generate.windows import EPISODES, Mode
 from tests.generate.world import SECOND, World, with_keys, world
 from tests.stories.cells import instant
 from tests.stories.model import Arrival, Story
