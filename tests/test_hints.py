@@ -342,7 +342,7 @@ DS376
   SELECT a.n FROM MATCH (a quotes, NOT u quotes, b quotes) [RANGE 9] WHERE b.n > a.n
 DS377
   SELECT a.n FROM MATCH (a quotes, NOT b quotes) [RANGE 9]
-  SELECT a.n FROM MATCH (a quotes, NOT b quotes, c quotes) [RANGE 9]
+  SELECT a.n FROM MATCH (a quotes, NOT b quotes) [RANGE 10 min INTERNAL]
 DS378
   SELECT a.n FROM MATCH (a quotes, b (SELECT sym AS n FROM trades)) [RANGE 9] PER n
   SELECT a.n FROM MATCH (a quotes, b (SELECT CAST(sym AS INT) AS n FROM trades)) [RANGE 9] PER n

@@ -104,6 +104,39 @@ def test_many_rows(conditions: str, crowd: int, monkeypatch: pytest.MonkeyPatch)
     assert sorted(found) == expected and len(expected) > 50
 
 
+@pytest.mark.parametrize("crowd", [4, 1 << 20])
+def test_many_rows_that_nothing_follows(crowd: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_attempts, "CROWD", crowd)
+    monkeypatch.setattr(pieces, "STRETCH", 97)
+    given, rng = rows(5, 4000), random.Random(6)
+    engine = dsms.Engine()
+    engine.execute(DECLARE)
+    engine.execute(
+        "CREATE QUERY q AS SELECT a.k, a.t, b.t AS second FROM MATCH (a s, b s, NOT n s) "
+        "[RANGE 20 s INTERNAL] PER k WHERE a.kind = 0 AND b.v > a.v AND n.v < b.v AND n.kind = 2"
+    )
+    reader, start, found = engine.subscribe("q"), 0, []
+    while start < len(given):
+        stop = start + rng.choice((1, 3, 50, 700))
+        engine.ingest("s", given[start:stop])
+        for push in reader.take():
+            instants = push.ats.to_pylist() if push.ats else [push.at] * push.data.num_rows
+            found += [
+                (at, *map(_plain, r.values()))
+                for at, r in zip(instants, push.data.to_pylist(), strict=True)
+            ]
+        start = stop
+    expected = []
+    for a in given:
+        same = [r for r in given if r[0] == a[0] and a[3] < r[3] < a[3] + SPAN]
+        b = next((r for r in same if r[2] > a[2]), None)
+        if a[1] != 0 or b is None or a[3] + SPAN > given[-1][3] - 1:
+            continue
+        if not any(r[1] == 2 and r[2] < b[2] and r[3] > b[3] for r in same):
+            expected.append((a[3] + SPAN, a[0], a[3], b[3]))
+    assert sorted(found) == sorted(expected) and len(expected) > 100
+
+
 def test_state_is_let_go() -> None:
     engine = dsms.Engine()
     engine.execute(DECLARE)

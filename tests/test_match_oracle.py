@@ -44,6 +44,13 @@ PATTERNS = (
     "a {}, b {}, x+ {}, c {}",
     "a {}, NOT n {}, x+ {}, y+ {}, b {}",
 )
+SILENT = (
+    "a {}, NOT n {}",
+    "a {}, NOT n {}",
+    "a {}, b {}, NOT n {}",
+    "a {}, NOT n {}, b {}, NOT o {}",
+    "a {}, x+ {}, b {}, NOT n {}",
+)
 OWN = ("{}.v > 0", "{}.v = 1", "{}.f < 1", "{}.m = 'a'", "{}.v IS NOT NULL")
 BOTH = (
     "{0}.v > {1}.v",
@@ -70,6 +77,13 @@ FORMS = (
     "SELECT a.k, z.v FROM {from_} ASOF LEFT JOIN u z ON b.v = z.k{where}",
     "SELECT b.k, b.v FROM {from_}{where} UNION ALL SELECT k, v FROM u [RANGE 3 s]",
     "SELECT q.k, COUNT(*) AS n FROM (SELECT b.k FROM {from_}{where}) q GROUP BY q.k",
+)
+SILENTLY = (
+    "SELECT a.k, a.v, a.m AS w FROM {from_}{where}",
+    "SELECT a.k, a.v FROM {from_}{where}",
+    "SELECT COUNT(*) AS n FROM (SELECT a.v FROM {from_}{where}) [RANGE 4 s]",
+    "SELECT a.v, z.v AS y FROM (SELECT a.k, a.v FROM {from_}{where}) [RANGE 3 s] a "
+    "JOIN u [RANGE 3 s] z ON a.k = z.k",
 )
 OVER = (
     "COUNT(x.v)",
@@ -119,18 +133,22 @@ def where(draw: st.DrawFn, pattern: str) -> str:
 
 
 @st.composite
-def match_stories(draw: st.DrawFn, *, boundaries: bool = False, late: bool = False) -> Story:
-    """A query with a MATCH; `late`: it comes after some of the rows."""
-    pattern = draw(st.sampled_from(PATTERNS))
+def match_stories(
+    draw: st.DrawFn, *, boundaries: bool = False, late: bool = False, silent: bool = False
+) -> Story:
+    """A query with a MATCH; `late`: it comes after some of the rows; `silent`: nothing must come at
+    its end."""
+    pattern = draw(st.sampled_from(SILENT if silent else PATTERNS))
     same = draw(st.integers(0, 2))  # often all steps are of one stream
     sources = [draw(st.sampled_from(SOURCES[:1] if not same else SOURCES)) for _ in steps(pattern)]
     length = draw(st.sampled_from([2, 4, 4, 8]))
-    slide = boundaries and draw(st.booleans())
-    internal = not slide and draw(st.integers(0, 4)) == 0
+    slide = boundaries and not silent and draw(st.booleans())
+    internal = silent or (not slide and draw(st.integers(0, 4)) == 0)
     tail = " SLIDE 2 s" if slide else " INTERNAL" if internal else ""
     from_ = f"MATCH ({pattern.format(*sources)}) [RANGE {length} s{tail}]"
     from_ += draw(st.sampled_from(PERS))
     forms = FORMS[:2] if internal else FORMS[:6] if slide else FORMS
+    forms = SILENTLY if silent else forms
     form = draw(st.sampled_from(forms))
     text = form.format(from_=from_, where=where(draw, pattern))
     if "+" in pattern and "SELECT a.k" in text:
@@ -157,6 +175,12 @@ def test_rows_one_after_the_other(story: Story, seed: int) -> None:
     continuous.check(story, some_ways(seed))
 
 
+@settings(max_examples=examples(150), deadline=None)
+@given(st.one_of(match_stories(silent=True), match_stories(silent=True, late=True)), SEEDS)
+def test_nothing_comes_at_the_end(story: Story, seed: int) -> None:
+    continuous.check(story, some_ways(seed))
+
+
 @settings(max_examples=examples(80), deadline=None)
 @given(match_stories(late=True), SEEDS)
 def test_queries_begin_with_rows_that_are_kept(story: Story, seed: int) -> None:
@@ -170,7 +194,9 @@ def test_boundaries(story: Story, seed: int) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.one_of(match_stories(), match_stories(boundaries=True)), SEEDS)
+@given(
+    st.one_of(match_stories(), match_stories(silent=True), match_stories(boundaries=True)), SEEDS
+)
 def test_restarts(story: Story, seed: int) -> None:
     restarts.check(story, restarts.one_way(seed), seed)
 

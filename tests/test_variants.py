@@ -115,6 +115,7 @@ OPERATORS = {
     "AsofJoin merge": "AsofJoinOp",
     "AsofJoin merge-stored": "StoredAsofJoinOp",
     "Match automaton": "MatchOp",
+    "Match automaton-negative": "MatchOp, NegativeOp",
     "Unnest unnest": "UnnestOp",
     "Over frames": "OverOp",
     "SemiJoin counting": "KeyedSemiJoinOp",

@@ -232,12 +232,17 @@ class Builder:
         raise unknown(phys)
 
     def _match(self, phys: Phys, node: lp.Match) -> Operator:
-        from dsms.operators import match, window
+        from dsms.operators import match as patterns
+        from dsms.operators import window
 
-        made = match.MatchOp(match.automaton(node, self))
-        if phys.strategy != "nt":
-            return made
-        return Piped(made, window.NegativeOp(node.schema, width(node), State("calendar")))
+        made = patterns.MatchOp(patterns.automaton(node, self))
+        match phys.variant:
+            case "automaton":
+                return made
+            case "automaton-negative":
+                negative = window.NegativeOp(node.schema, width(node), State("calendar"))
+                return Piped(made, negative)
+        raise unknown(phys)
 
     def _semijoin(self, phys: Phys, node: lp.SemiJoin) -> Operator:
         from dsms.operators import matching, semijoin

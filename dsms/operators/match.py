@@ -54,7 +54,8 @@ class Automaton:
     steps       rows of each step of the stretch, and those that attempts have taken
     conditions  of each step with earlier ones
     taken       numbers of the steps that take rows, in order;  span: µs
-    aggregated  the step of each aggregate"""
+    aggregated  the step of each aggregate
+    silent      where attempts wait for the end of their windows, -1: a last row completes them"""
 
     steps: list[Step]
     conditions: list[Condition]
@@ -65,6 +66,7 @@ class Automaton:
     width: int
     intern: Intern | None
     attempts: Attempts
+    silent: int
     swept: int = ALWAYS
 
     def step(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
@@ -80,7 +82,12 @@ class Automaton:
         for before, k in zip(self.taken, self.taken[1:], strict=False):
             moved, found, stay = self._advance(before, k, moved, upto, look)
             waiting.append(stay)
-        out = self._matches(moved, found)
+        if self.silent < 0:
+            out = self._matches(_by_last(moved, found), None)
+        else:
+            waiting.append(self._silent(moved, look))
+            done = self.attempts.ready(self.silent, upto)
+            out = self._matches(done, self.attempts.limit.view[done])
         self._keep(np.concatenate(waiting))
         for step in self.steps:
             step.over()
@@ -124,19 +131,31 @@ class Automaton:
             return np.full(len(tried), -1, np.int64)
         return first_found(k, self.steps, self.conditions[k], self.attempts, tried, look)
 
-    def _matches(self, done: np.ndarray, found: np.ndarray) -> Batch:
-        """Attempts that have all of their rows, in order of the last ones."""
+    def _silent(self, moved: np.ndarray, look: Look) -> np.ndarray:
+        """Attempts that wait for the end of their windows, and have not seen what they must not."""
+        behind = range(self.taken[-1] + 1, len(self.steps))
+        codes = [self.steps[n].code for n in behind]
+        tried = np.concatenate([self.attempts.waiting(self.silent, codes), moved])
+        alive = np.ones(len(tried), np.bool_)
+        for n in behind:
+            alive &= self._first(n, tried, look) < 0
+        self.attempts.end(tried[~alive])
+        self.attempts.wait(self.silent, tried[alive])
+        return tried[alive]
+
+    def _matches(self, done: np.ndarray, at: np.ndarray | None) -> Batch:
+        """Attempts that are complete, in order; `at`: the instants at which that is so, from which
+        on they live for ever; None: with their last rows."""
         if not len(done):
             return empty_batch(self.schema, self.width)
-        # by last rows, then by first ones
-        done = np.sort((found << SLOT_BITS) | done) & ((1 << SLOT_BITS) - 1)
         refs = self.attempts.refs.view
         parts = [self.steps[k].part(refs[done, k]) for k in self.taken if not self.steps[k].many]
         attempts = self.attempts
-        life = None if self.steps[0].rows.life is None else attempts.life.view[done]
+        mixed = at is None and self.steps[0].rows.life is not None
+        life = attempts.life.view[done] if mixed else None
         out = Batch(
-            attempts.last.view[done],
-            attempts.exp.view[done],
+            attempts.last.view[done] if at is None else at,
+            attempts.exp.view[done] if at is None else None,
             None,
             tuple(i for ids, _ in parts for i in ids),
             (*(c for _, cols in parts for c in cols), *self._aggregates(done)),
@@ -161,9 +180,10 @@ class Automaton:
 
     def _keep(self, waiting: np.ndarray) -> None:
         """Rows of the stretch that attempts have taken which wait."""
+        waiting = waiting[self.attempts.waits.view[waiting] >= 0]
         if not len(waiting):
             return
-        for k in self.taken[:-1]:
+        for k in self.kept:
             refs = self.attempts.refs.view[waiting, k]
             new = np.flatnonzero(refs <= NEW)
             if len(new):
@@ -175,8 +195,8 @@ class Automaton:
         if not attempts.crowded() and since < self.span // LOOKS:
             return
         self.swept = upto
-        attempts.sweep(upto)
-        for k in self.taken[:-1]:
+        attempts.sweep(upto, self.silent)
+        for k in self.kept:
             where = self.steps[k].sweep(attempts.refs.view[:, k], upto + 1 - self.span)
             if where is not None:
                 attempts.moved(k, where)
@@ -189,10 +209,24 @@ class Automaton:
         """Attempts under way."""
         return self.attempts.live
 
+    def next_due(self) -> int:
+        """When an attempt may be complete without another row."""
+        return FOREVER if self.silent < 0 else self.attempts.next_end(self.silent)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The steps whose rows attempts have that wait."""
+        return self.taken if self.silent >= 0 else self.taken[:-1]
+
     @property
     def nbytes(self) -> int:
         own = self.attempts.nbytes + sum(step.nbytes for step in self.steps)
         return own if self.intern is None else own + self.intern.nbytes
+
+
+def _by_last(done: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Attempts by the places of their last rows, then by first ones."""
+    return np.sort((found << SLOT_BITS) | done) & ((1 << SLOT_BITS) - 1)
 
 
 def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automaton:
@@ -212,10 +246,13 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     ]
     taken = tuple(k for k, kind in enumerate(node.kinds) if kind != "none")
     intern = Intern(len(node.keys)) if node.keys else None
-    attempts = Attempts(len(node.inputs))
+    silent = len(steps) if node.trailing else -1
+    attempts = Attempts(len(steps) + node.trailing)
     wide = sum(step.width for step, kind in zip(steps, node.kinds, strict=True) if kind == "one")
     over = tuple(k for k, _ in node.aggs)
-    return Automaton(steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts)
+    return Automaton(
+        steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts, silent
+    )
 
 
 def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int]) -> Many:
@@ -242,4 +279,4 @@ class MatchOp(InStretches):
         return self.automaton.nbytes
 
     def next_due(self) -> int:
-        return FOREVER  # attempts that are too old go when rows come
+        return self.automaton.next_due()  # attempts that are too old go when rows come

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dsms.operators.match_kernels import END, linked, unlinked
+from dsms.sql.types import FOREVER
 from dsms.state.vec import Matrix, Vec
 
 NEW = -2  # a row of the stretch at place p is NEW - p among the rows of an attempt
@@ -17,7 +18,8 @@ CROWD = 4096  # attempts that are over, for which no one sweeps
 
 @dataclass(slots=True)
 class Attempts:
-    """What is known of each attempt, and which wait for what.
+    """What is known of each attempt, and which wait for what.  Their slots are in the order of
+    their first rows.
 
     code   of its key;  last: the timestamp of the row that it took last
     limit  the instant from which on no row is within the window of its first;  exp, life: of that
@@ -38,6 +40,7 @@ class Attempts:
     heads: list[Vec] = field(init=False)
     waiters: list[int] = field(init=False)
     dead: int = 0
+    told: int = 0  # attempts before this slot do not wait for the end of their windows
 
     def __post_init__(self) -> None:
         self.refs = Matrix(width=self.steps)
@@ -85,7 +88,7 @@ class Attempts:
             for some in codes:
                 n = unlinked(self.heads[step].view, self.link.view, some, out, n)
         self.waiters[step] -= n
-        return out[:n]
+        return out[:n][self.waits.view[out[:n]] == step]
 
     def wait(self, step: int, slots: np.ndarray) -> None:
         """They wait for that step."""
@@ -98,8 +101,18 @@ class Attempts:
         self.refs.view[slots, step] = NEW - places
         self.last.view[slots] = ts
 
+    def ready(self, step: int, upto: int) -> np.ndarray:
+        """Those that wait there, whose windows are over at `upto`."""
+        first, self.told = self.told, int(np.searchsorted(self.limit.view, upto, "right"))
+        return first + np.flatnonzero(self.waits.view[first : self.told] == step)
+
+    def next_end(self, step: int) -> int:
+        """When the window of one that waits there may be over; FOREVER: none waits."""
+        some = self.waiters[step] and self.told < self.n
+        return int(self.limit.view[self.told]) if some else FOREVER
+
     def end(self, slots: np.ndarray) -> None:
-        """They are over (and in no chain)."""
+        """They are over."""
         self.waits.view[slots] = -1
         self.dead += len(slots)
 
@@ -107,13 +120,14 @@ class Attempts:
         """Whether so many are over that it pays to close the gaps."""
         return self.dead > max(CROWD, self.live, self.heads[-1].n // 4)
 
-    def sweep(self, upto: int) -> None:
+    def sweep(self, upto: int, silent: int) -> None:
         """Leave out those that are over, or come to nothing since their window is past; chains are
-        made anew."""
-        kept = np.flatnonzero((self.waits.view >= 0) & (self.limit.view > upto + 1))
+        made anew.  `silent`: the step at which attempts wait for that, -1: there is none."""
+        waits, limit = self.waits.view, self.limit.view
+        kept = np.flatnonzero((waits >= 0) & (limit > upto + (waits != silent)))
         for vec in self._vecs():
             vec.keep(kept)
-        self.dead = 0
+        self.dead = self.told = 0
         for step in range(1, self.steps):
             self.heads[step].view[:] = END
             mine = np.flatnonzero(self.waits.view == step)

@@ -143,6 +143,8 @@ class Chooser:
                 )
             case lp.SemiJoin():
                 return variants.semijoin(node), ()
+            case lp.Match():
+                return variants.pattern(node, self.options.strategy), ()
             case lp.Distinct():
                 return self._distinct(plans[0].pattern, place.asked)
             case lp.GroupBy():
@@ -367,7 +369,6 @@ VARIANTS: dict[type, str] = {
     lp.Unnest: "unnest",
     lp.Over: "frames",
     lp.Union: "merge",
-    lp.Match: "automaton",
     lp.Answer: "answer",
     lp.Sort: "sort",
 }

@@ -63,6 +63,8 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return worst if worst != WKS or _one_lifetime(node) else WK
         case lp.Join():
             return STR if node.kind != "inner" else _dies_with_a_part(worst)
+        case lp.Match() if node.trailing:
+            return MON
         case lp.MultiJoin() | lp.Match():
             return _dies_with_a_part(worst)
         case lp.Distinct():

@@ -100,7 +100,7 @@ class Phys:
                   equalities)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)
       AsofJoin    merge (left input not strict) | merge-stored (strict: as probe-stored)
-      Match       automaton
+      Match       automaton | automaton-negative
       Over        frames
       SemiJoin    counting (by key) | matching (by left row)
       SetOp       counting

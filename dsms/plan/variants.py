@@ -84,6 +84,12 @@ def semijoin(node: lp.SemiJoin) -> str:
     return "counting" if by_key else "matching"
 
 
+def pattern(node: lp.Match, strategy: Strategy) -> str:
+    """automaton, whose matches die as they foretell;  automaton-negative: deaths are announced."""
+    negative = strategy == "nt" and not node.trailing
+    return "automaton-negative" if negative else "automaton"
+
+
 def top(node: lp.TopN, child: Phys) -> str:
     """first: no row leaves the input, so none that is out comes in again;  skyband: a row that
     others stand before for as long as it lives is let go;  ordered: all rows, where it isn't known

@@ -158,14 +158,14 @@ class AsofJoin:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """MATCH: rows of the inputs one after the other, at rising timestamps, all within `span` µs.
-    Each row of the first input begins an attempt; each further step takes the first later row, by
+    """MATCH: rows of the inputs one after the other, at rising timestamps, within `span` µs.  Each
+    row of the first input begins an attempt; each further step takes the first later row, by
     (timestamp, arrival), that has equal keys and meets its condition.
 
     inputs      one for each step: the window in time over its rows
-    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours';
-                `many`: one is taken so, and with it all later ones that meet its condition and are
-                older than the row of the next step
+    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours',
+                at the end none until the window is over, when the match is born; `many`: and with
+                it all later ones that meet its condition, until the row of the next step
     names       of the steps
     keys        for each column of PER the expression over each input, all of one type
     conditions  over the columns of all inputs one after the other; each reads those of its own step
@@ -183,10 +183,14 @@ class Match:
     schema: Schema
 
     @property
+    def trailing(self) -> bool:
+        """Whether it ends with a step of no row."""
+        return self.kinds[-1] == "none"
+
+    @property
     def parts(self) -> tuple[Node, ...]:
         """The inputs whose rows a match is made of."""
-        both = zip(self.inputs, self.kinds, strict=True)
-        return tuple(node for node, kind in both if kind == "one")
+        return tuple(n for n, k in zip(self.inputs, self.kinds, strict=True) if k == "one")
 
 
 @dataclass(frozen=True, slots=True)

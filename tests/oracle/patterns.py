@@ -7,6 +7,7 @@ it, so it is the same at each later instant at which the row is still there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dsms.sql import logical as lp
 from tests.oracle.aggregates import aggregate
@@ -25,11 +26,25 @@ def matches(node: lp.Match, inputs: Sequence[Sequence[Fact]]) -> list[Fact]:
     ]
 
 
+def silences(node: lp.Match, ever: Sequence[Sequence[Fact]], now: int) -> list[Fact]:
+    """Of a pattern that ends with NOT the matches whose first rows have left the window; `ever`:
+    all rows that each window has held."""
+    found = []
+    for first in ever[0]:
+        end = first.ts + node.span
+        rows = _attempt(node, ever, first) if end <= now else None
+        if rows is not None:
+            found.append(replace(_made(node, ever, rows), ts=end))
+    return found
+
+
 def _attempt(
     node: lp.Match, inputs: Sequence[Sequence[Fact]], first: Fact
 ) -> list[Fact | None] | None:
     """The row of each step, of a step of many the first, None for a step of no row; None: the
     attempt comes to nothing."""
+    if any(evaluate(same[0], first.values) is None for same in node.keys):
+        return None
     rows: list[Fact | None] = [first]
     last, forbidden = first, list[int]()
     for k in range(1, len(inputs)):
@@ -46,6 +61,10 @@ def _attempt(
                 return None
         rows.append(found)
         last, forbidden = found, []
+    for n in forbidden:
+        behind = _next(node, inputs, rows[:n], n, last)
+        if behind is not None and behind.ts < first.ts + node.span:
+            return None
     return rows
 
 

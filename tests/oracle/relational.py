@@ -32,7 +32,7 @@ from tests.oracle.keys import (
 )
 from tests.oracle.lists import unpacked
 from tests.oracle.over import over
-from tests.oracle.patterns import matches
+from tests.oracle.patterns import matches, silences
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
 from tests.oracle.values import canons, order_key
@@ -114,6 +114,9 @@ class Evaluator:
                 return self._join_nrr(node, step)
             case lp.AsofJoin():
                 return self._asof_join(node, step)
+            case lp.Match() if node.kinds[-1] == "none":
+                ever = [self._ever(child, step) for child in node.inputs]
+                return silences(node, ever, self.instants[step])
             case lp.Match():
                 return matches(node, [self.at(child, step) for child in node.inputs])
             case lp.Over():
@@ -132,6 +135,10 @@ class Evaluator:
                 raise AssertionError("the oracle has made joins of two of it")
             case _:
                 return _UNARY[type(node)](node, self.at(node.child, step))
+
+    def _ever(self, node: lp.Node, step: int) -> list[Fact]:
+        """All rows that have been in an answer so far."""
+        return list({f.ident: f for s in range(step + 1) for f in self.at(node, s)}.values())
 
     def _scan(self, node: lp.StreamScan) -> list[Fact]:
         """All rows of a stream, each born at its timestamp."""

@@ -63,7 +63,7 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "there may be many rows",
         "one row",
     ),
-    ("DS377", f"SELECT a.sym FROM ^MATCH (a trades) {TWO}", "two rows", "MATCH (a s, b s)"),
+    ("DS377", f"SELECT a.sym FROM ^MATCH (a trades) {TWO}", "two steps", "MATCH (a s, b s)"),
     (
         "DS377",
         f"SELECT a.sym FROM MATCH (^NOT n trades, a trades, b trades) {TWO}",
@@ -72,9 +72,21 @@ RULES: list[tuple[str, str, str, str | None]] = [
     ),
     (
         "DS377",
-        f"SELECT a.sym FROM MATCH (a trades, b trades, ^NOT n trades) {TWO}",
-        "can't end with NOT",
-        "NOT EXISTS",
+        "SELECT a.sym FROM MATCH (a trades, b trades, NOT n trades) [^RANGE 9] PER sym",
+        "born when its window is over",
+        "[RANGE 10 min INTERNAL]",
+    ),
+    (
+        "DS377",
+        "SELECT a.sym FROM ^MATCH (a trades, NOT n trades) [RANGE 9 INTERNAL], limits l",
+        "appended as they are",
+        "a subquery",
+    ),
+    (
+        "DS377",
+        "SELECT COUNT(*) FROM ^MATCH (a trades, NOT n trades) [RANGE 9 INTERNAL]",
+        "appended as they are",
+        "a subquery",
     ),
     (
         "DS378",

@@ -32,20 +32,14 @@ _WINDOW = "write MATCH (...) [RANGE 10 s]: all rows of a match lie within that t
 
 def check_steps(item: ast.Match) -> None:
     """Raise DS377 for a pattern that nothing can follow."""
-    if len([s for s in item.steps if s.kind is ONE]) < 2:
+    if len(item.steps) < 2 or not any(s.kind is ONE for s in item.steps):
         hint = (
             "for single rows write FROM stream WHERE ...; a pattern is MATCH (a s, b s) [RANGE t]"
         )
-        raise error("DS377", "a pattern has two rows at least", item, hint)
+        raise error("DS377", "a pattern has two steps at least", item, hint)
     if item.steps[0].kind is NONE:
         hint = "begin with the row that starts the attempt; NOT stands between two steps"
         raise error("DS377", "a pattern can't begin with NOT", item.steps[0], hint)
-    if item.steps[-1].kind is NONE:
-        hint = (
-            "end with the row that completes the match; rows that nothing has followed in 10 min: "
-            "FROM s [RANGE 20 min UNTIL 10 min AGO] a WHERE NOT EXISTS (SELECT ...)"
-        )
-        raise error("DS377", "a pattern can't end with NOT", item.steps[-1], hint)
     for step, after in zip(item.steps, (*item.steps[1:], None), strict=True):
         if step.kind is MANY and (step is item.steps[0] or after is None):
             hint = "begin and end with single rows: MATCH (a s, b+ s, c s) [RANGE t]"
@@ -65,7 +59,22 @@ def window_of(item: ast.Match, outer: ast.Window | None) -> ast.Window:
         raise error("DS375", "MATCH needs a window in time", item, _WINDOW)
     if not isinstance(window, ast.RangeWindow):
         raise error("DS375", "the window of MATCH is a length of time", window, _WINDOW)
+    if item.steps[-1].kind is NONE and not window.internal:
+        message = "a match that ends with NOT is born when its window is over, and could not live"
+        hint = "let it be appended: [RANGE 10 min INTERNAL]"
+        raise error("DS377", message, window, hint)
     return window
+
+
+def check_alone(group: Group, plain: bool) -> None:
+    """Raise DS377 where a pattern that ends with NOT is joined, or the block is not `plain`: it
+    groups, or asks subqueries."""
+    plain = plain and len(group.items) == 1
+    for pattern in patterns(group):
+        if pattern.at.steps[-1].kind is NONE and not (plain and pattern in group.items):
+            message = "matches that end with NOT are appended as they are, before they are read"
+            hint = "put the MATCH into a subquery: FROM (SELECT a.k FROM MATCH (...) [...]) m"
+            raise error("DS377", message, pattern.at, hint)
 
 
 def check_source(step: ast.MatchStep, catalog: Catalog) -> None:

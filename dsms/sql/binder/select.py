@@ -200,6 +200,7 @@ class _Block:
         plain, tests = parts(self.select.where)
         queries = [*values_in(plain, tests), *queries]
         values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))
+        match.check_alone(from_.group, not (tests or self._is_grouped()))
         settle_tables(self.ctx, from_.group)
         env = Env(self.ctx, from_.inside, "WHERE", values=values)
         conditions = [(c, node) for node in plain for c in conjuncts(self._condition(env, node))]
