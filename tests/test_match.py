@@ -11,7 +11,7 @@ import pytest
 
 import dsms
 from dsms.api import Rows
-from dsms.operators import match_attempts, match_search, pieces
+from dsms.operators import match_attempts, match_many, match_search, pieces
 from dsms.operators.match import MatchOp
 from dsms.plan.planner import plan
 from dsms.sql.binder import bind_query
@@ -88,6 +88,7 @@ def test_many_rows(conditions: str, crowd: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(match_attempts, "CROWD", crowd)
     monkeypatch.setattr(pieces, "STRETCH", 97)
     monkeypatch.setattr(match_search, "PAIRS", 32)
+    monkeypatch.setattr(match_many, "PAIRS", 8)
     given, rng = rows(3, 4000), random.Random(4)
     engine = dsms.Engine()
     engine.execute(DECLARE)

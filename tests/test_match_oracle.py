@@ -202,6 +202,6 @@ def test_restarts(story: Story, seed: int) -> None:
 
 
 @settings(max_examples=examples(120), deadline=None)
-@given(match_stories(), SEEDS)
+@given(st.one_of(match_stories(), match_stories(silent=True)), SEEDS)
 def test_asked_once(story: Story, seed: int) -> None:
     once.test_plans_run_once_answer_as_the_oracle_does.hypothesis.inner_test(story, seed)

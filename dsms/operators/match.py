@@ -16,22 +16,20 @@ look for its row among those of the stretch, then those that have found one look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.operators.match_attempts import NEW, Attempts
 from dsms.operators.match_conditions import NOTHING, Condition, Earlier, condition_of, rest_of
-from dsms.operators.match_many import Many, call_of
+from dsms.operators.match_many import Evaluates, Many, call_of
 from dsms.operators.match_rows import Step
 from dsms.operators.match_search import first_found
 from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order, width
 from dsms.sql import logical as lp
-from dsms.sql.expr import Expr
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, empty_batch
 from dsms.state.intern import Intern
@@ -39,12 +37,6 @@ from dsms.state.intern import Intern
 SLOT_BITS = 36  # of a slot, beside a place in a stretch
 LOOKS = 4  # times in a span that state is swept
 NONE = np.empty(0, np.int64)
-
-
-class Evaluates(Protocol):
-    """What makes evaluators of keys (`build.Builder`)."""
-
-    def expr(self, expr: Expr) -> Callable[..., pa.Array]: ...
 
 
 @dataclass(slots=True)
@@ -83,11 +75,11 @@ class Automaton:
             moved, found, stay = self._advance(before, k, moved, upto, look)
             waiting.append(stay)
         if self.silent < 0:
-            out = self._matches(_by_last(moved, found), None)
+            out = self._matches(_by_last(moved, found), None, look)
         else:
             waiting.append(self._silent(moved, look))
             done = self.attempts.ready(self.silent, upto)
-            out = self._matches(done, self.attempts.limit.view[done])
+            out = self._matches(done, self.attempts.limit.view[done], look)
         self._keep(np.concatenate(waiting))
         for step in self.steps:
             step.over()
@@ -143,7 +135,7 @@ class Automaton:
         self.attempts.wait(self.silent, tried[alive])
         return tried[alive]
 
-    def _matches(self, done: np.ndarray, at: np.ndarray | None) -> Batch:
+    def _matches(self, done: np.ndarray, at: np.ndarray | None, look: Look) -> Batch:
         """Attempts that are complete, in order; `at`: the instants at which that is so, from which
         on they live for ever; None: with their last rows."""
         if not len(done):
@@ -158,13 +150,13 @@ class Automaton:
             attempts.exp.view[done] if at is None else None,
             None,
             tuple(i for ids, _ in parts for i in ids),
-            (*(c for _, cols in parts for c in cols), *self._aggregates(done)),
+            (*(c for _, cols in parts for c in cols), *self._aggregates(done, look)),
             life,
         )
         attempts.end(done)
         return out
 
-    def _aggregates(self, done: np.ndarray) -> list[pa.Array]:
+    def _aggregates(self, done: np.ndarray, look: Look) -> list[pa.Array]:
         """Those over steps that take many rows, as the matches have them."""
         refs, found = self.attempts.refs.view, dict[int, list[pa.Array]]()
         for k, after in zip(self.taken, self.taken[1:], strict=False):
@@ -175,7 +167,9 @@ class Automaton:
                     return lambda step, c: self.steps[step].column(refs[done[match], step], c)
 
                 before = self.steps[after].times(refs[done, after])
-                found[k] = many.aggregates(self.steps[k].slots(refs[done, k]), before, earlier)
+                found[k] = many.aggregates(
+                    self.steps[k].slots(refs[done, k]), before, earlier, look
+                )
         return [found[k].pop(0) for k in self.aggregated]
 
     def _keep(self, waiting: np.ndarray) -> None:
@@ -239,7 +233,7 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     for k, child in enumerate(node.inputs):
         keys = [make.expr(same[k]) for same in node.keys]
         wide = 1 if numbered else width(child)
-        many = _many(node, k, wide, firsts) if node.kinds[k] == "many" else None
+        many = _many(node, k, wide, firsts, make) if node.kinds[k] == "many" else None
         steps.append(Step(keys, child.schema, wide, order(child) if wide > 1 else (), many))
     conditions = [
         NOTHING if c is None else condition_of(c, k, firsts) for k, c in enumerate(node.conditions)
@@ -255,9 +249,9 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     )
 
 
-def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int]) -> Many:
+def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int], make: Evaluates) -> Many:
     """The rows of a step that takes many."""
-    calls = tuple(call_of(call) for step, call in node.aggs if step == k)
+    calls = tuple(call_of(call, make) for step, call in node.aggs if step == k)
     condition = node.conditions[k]
     whole = None if condition is None else rest_of(condition, firsts)
     return Many(k, node.inputs[k].schema, wide, calls, whole)

@@ -146,16 +146,24 @@ def chained(tail, link, code, first):
 
 
 @njit(cache=True, nogil=True)
-def followed(first, before, link, ts, out):
-    """The rows from first[m] on along `link` that are older than before[m]: (m, slot) into `out`,
-    as far as there is room; answers how many."""
-    n = 0
+def counted(first, before, link, ts, out):
+    """How many rows there are from first[m] on along `link` that are older than before[m]."""
     for m in range(len(first)):
-        slot = first[m]
+        slot, n = first[m], 0
         while slot != END and ts[slot] < before[m]:
-            if n < out.shape[1]:
-                out[0, n] = m
-                out[1, n] = slot
             n += 1
             slot = link[slot]
-    return n
+        out[m] = n
+
+
+@njit(cache=True, nogil=True)
+def followed(first, count, link, match, slot):
+    """These rows: the place of first[m], and their slots."""
+    n = 0
+    for m in range(len(first)):
+        at = first[m]
+        for _ in range(count[m]):
+            match[n] = m
+            slot[n] = at
+            n += 1
+            at = link[at]

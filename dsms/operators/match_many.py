@@ -5,23 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.registry import algebra
-from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.match_conditions import Earlier, Rest
-from dsms.operators.match_kernels import END, chained, followed
+from dsms.operators.match_kernels import END, chained, counted, followed
+from dsms.operators.pieces import Look
 from dsms.plan.exprs import remap
-from dsms.sql.expr import AggCall, columns
+from dsms.sql.expr import AggCall, Expr, columns
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
+
+PAIRS = 1 << 20  # of a match and one of its rows, that are looked at in one go
+
+
+class Evaluates(Protocol):
+    """What makes evaluators (`build.Builder`)."""
+
+    def expr(self, expr: Expr) -> Callable[..., pa.Array]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,13 @@ class Call:
     where: Any | None
 
 
-def call_of(call: AggCall) -> Call:
+def call_of(call: AggCall, make: Evaluates) -> Call:
     """What evaluates an aggregate over the rows of its step."""
     exprs = (*call.args, *(() if call.filter is None else (call.filter,)))
     used = sorted({c for e in exprs for c in columns(e)})
     to = {c: i for i, c in enumerate(used)}
-    args = tuple(compile_expr(remap(a, to)) for a in call.args)
-    where = None if call.filter is None else compile_predicate(remap(call.filter, to))
+    args = tuple(make.expr(remap(a, to)) for a in call.args)
+    where = None if call.filter is None else make.expr(remap(call.filter, to))
     return Call(call, tuple(used), args, where)
 
 
@@ -75,18 +83,39 @@ class Many:
         chained(self.tail.view, link.view, code, self.first)
 
     def aggregates(
-        self, first: np.ndarray, before: np.ndarray, earlier: Callable[[np.ndarray], Earlier]
+        self,
+        first: np.ndarray,
+        before: np.ndarray,
+        earlier: Callable[[np.ndarray], Earlier],
+        look: Look,
     ) -> list[pa.Array]:
         """The aggregates of matches whose rows of this step begin at the slots `first` and are
-        older than `before`; `earlier`: columns of earlier rows of some of them."""
-        link, ts = self.store.extra["next"].view, self.store.ts.view
-        n = followed(first, before, link, ts, np.empty((2, 0), np.int64))
-        pairs = np.empty((2, n), np.int64)
-        followed(first, before, link, ts, pairs)
-        match, slot = pairs
+        older than `before`; `earlier`: columns of earlier rows of some of them.  `look` is called
+        between stretches of work."""
+        count = np.empty(len(first), np.int64)
+        counted(first, before, self.store.extra["next"].view, self.store.ts.view, count)
+        ends, start, parts = np.cumsum(count), 0, []
+        while start < len(first):
+            look()
+            most = PAIRS + (ends[start - 1] if start else 0)
+            stop = max(start + 1, int(np.searchsorted(ends, most, "right")))
+            parts.append(self._some(first[start:stop], count[start:stop], start, earlier))
+            start = stop
+        return [pa.concat_arrays(list(p)) for p in zip(*parts, strict=True)]
+
+    def _some(
+        self,
+        first: np.ndarray,
+        count: np.ndarray,
+        start: int,
+        earlier: Callable[[np.ndarray], Earlier],
+    ) -> list[pa.Array]:
+        """Of matches from place `start` on."""
+        match, slot = np.empty((2, int(count.sum())), np.int64)
+        followed(first, count, self.store.extra["next"].view, match, slot)
         if self.whole is not None:
             cols = self._columns(slot, [c for s, c in self.whole.reads if s == self.step])
-            good = self.whole.met(self.step, cols, earlier(match), n)
+            good = self.whole.met(self.step, cols, earlier(start + match), len(slot))
             match, slot = match[good], slot[good]
         return [self._aggregate(call, match, slot, len(first)) for call in self.calls]
 
@@ -94,13 +123,13 @@ class Many:
         return {c: self.store.cols[c].gather(slots) for c in some}
 
     def _aggregate(self, call: Call, match: np.ndarray, slot: np.ndarray, n: int) -> pa.Array:
-        errors, cols = ErrorCounter(), list(self._columns(slot, call.reads).values())
+        cols = list(self._columns(slot, call.reads).values())
         if call.where is not None:
-            good = np.flatnonzero(numpy_true(call.where(cols, len(slot), errors)))
+            good = np.flatnonzero(numpy_true(call.where(cols, len(slot))))
             match, index = match[good], pa.array(good)
             cols = [c.take(index) for c in cols]
         age = np.arange(len(match))
-        args = tuple(a(cols, len(match), errors) for a in call.args)
+        args = tuple(a(cols, len(match)) for a in call.args)
         how = algebra(call.call)
         return how.lower(how.lift(CellRows(match, age, age, args), n))
 
