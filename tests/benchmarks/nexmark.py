@@ -35,7 +35,7 @@ from tests.benchmarks.harness import (
     took,
 )
 from tests.nexmark import events as ev
-from tests.nexmark.play import STREAMS, Frame, bids_for, feed, played, ready
+from tests.nexmark.play import SILENCE, STREAMS, Frame, bids_for, feed, newest, played, ready
 from tests.nexmark.queries import DECLARE, NAMES, definition, side_input, statement
 from tests.nexmark.truth import Truth
 
@@ -140,6 +140,8 @@ def _over_tcp(server: tcp.Server, case: Case) -> Took:
             for stream, rows in frame
             for message in tcp.arrow_frames(wire, stream, [rows])
         ]
+        last = max(newest(rows) for _, rows in case.frames[-1]) + SILENCE
+        frames += [wire.frame("heartbeat", stream=stream, ts=last) for stream in STREAMS]
         frames += [wire.frame("end", stream=stream) for stream in STREAMS]
         cpu = server.cpu()
 

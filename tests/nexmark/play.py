@@ -14,6 +14,7 @@ from tests.nexmark.queries import DECLARE, side_input, statement
 
 STREAMS = ("person", "auction", "bid")
 ON_SYSTEM_TIME = "arrived_bid"
+SILENCE = 60_000_000  # µs
 Frame = list[tuple[str, pa.RecordBatch]]  # rows by stream
 
 
@@ -62,12 +63,14 @@ def feed(
     bids: Sequence[str] = ("bid",),
     each: Callable[[], object] = lambda: None,
 ) -> np.ndarray:
-    """All frames, then the ends of the streams, `each` behind every one of them: when each bid came
-    to the stream on system time, int64[n].  The system's clock is the newest instant so far."""
+    """All frames, a minute of silence, then the ends of the streams, `each` behind every frame.
+
+    When each bid came to the stream on system time, int64[n], by a clock that is the newest instant
+    so far."""
     now, arrived = 0, [np.empty(0, np.int64)]
     for frame in frames:
+        now = max(now, *(newest(rows) for _, rows in frame))
         if ON_SYSTEM_TIME in bids:
-            now = max(now, *(newest(rows) for _, rows in frame))
             engine.advance(now)
         for stream, rows in frame:
             for name in bids if stream == "bid" else (stream,):
@@ -76,6 +79,8 @@ def feed(
             if stream == "bid" and ON_SYSTEM_TIME in bids:
                 arrived.append(np.full(rows.num_rows, now))
         each()
+    for stream in STREAMS:
+        engine.heartbeat(stream, now + SILENCE)  # ends what goes on until nothing has come for long
     for stream in {*STREAMS, *bids}:
         engine.end(stream)
     each()
