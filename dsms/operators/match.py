@@ -240,8 +240,9 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     ]
     taken = tuple(k for k, kind in enumerate(node.kinds) if kind != "none")
     intern = Intern(len(node.keys)) if node.keys else None
-    silent = len(steps) if node.trailing else -1
-    attempts = Attempts(len(steps) + node.trailing)
+    trailing = node.kinds[-1] == "none"
+    silent = len(steps) if trailing else -1
+    attempts = Attempts(len(steps) + trailing)
     wide = sum(step.width for step, kind in zip(steps, node.kinds, strict=True) if kind == "one")
     over = tuple(k for k, _ in node.aggs)
     return Automaton(

@@ -139,7 +139,7 @@ class Chooser:
                 return variants.multi_join(node, self.options.joins, self.options.over), ()
             case lp.JoinNRR() | lp.AsofJoin():
                 return variants.finding(node, plans[0]), (
-                    (STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
+                    (variants.STRICT_NRR,) if plans[0].pattern is Pattern.STR else ()
                 )
             case lp.SemiJoin():
                 return variants.semijoin(node), ()
@@ -353,11 +353,6 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
         case _:
             assert_never(spec)
 
-
-STRICT_NRR = (
-    "its input can lose rows before their time, so the result of every live row is kept "
-    "to be taken back"
-)
 
 VARIANTS: dict[type, str] = {
     lp.StreamScan: "stream",

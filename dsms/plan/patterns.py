@@ -63,7 +63,7 @@ def pattern(node: lp.Node, inputs: Sequence[Pattern], variant: str = "") -> Patt
             return worst if worst != WKS or _one_lifetime(node) else WK
         case lp.Join():
             return STR if node.kind != "inner" else _dies_with_a_part(worst)
-        case lp.Match() if node.trailing:
+        case lp.Match() if node.kinds[-1] == "none":
             return MON
         case lp.MultiJoin() | lp.Match():
             return _dies_with_a_part(worst)

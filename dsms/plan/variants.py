@@ -23,6 +23,10 @@ SHEDDING = frozenset(SHED_AS.values())
 # what of the input is kept, by variant
 TOP_KEEPS = {"first": "first rows", "skyband": "rows that may come in", "ordered": "input"}
 MANY = 256  # first rows
+STRICT_NRR = (
+    "its input can lose rows before their time, so the result of every live row is kept "
+    "to be taken back"
+)
 NARROW = 18  # digits of a DECIMAL that surely fit one word
 
 
@@ -86,7 +90,7 @@ def semijoin(node: lp.SemiJoin) -> str:
 
 def pattern(node: lp.Match, strategy: Strategy) -> str:
     """automaton, whose matches die as they foretell;  automaton-negative: deaths are announced."""
-    negative = strategy == "nt" and not node.trailing
+    negative = strategy == "nt" and node.kinds[-1] != "none"
     return "automaton-negative" if negative else "automaton"
 
 

@@ -183,11 +183,6 @@ class Match:
     schema: Schema
 
     @property
-    def trailing(self) -> bool:
-        """Whether it ends with a step of no row."""
-        return self.kinds[-1] == "none"
-
-    @property
     def parts(self) -> tuple[Node, ...]:
         """The inputs whose rows a match is made of."""
         return tuple(n for n, k in zip(self.inputs, self.kinds, strict=True) if k == "one")

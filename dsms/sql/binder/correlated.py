@@ -180,7 +180,7 @@ class _Correlated:
                 if columns(condition) and min(columns(condition)) < width:
                     used = {k - width for k in columns(condition)}
                     match.check_outside(from_.group, used, node)
-        built = select_over(*build(from_.group, match.share_out(from_.group, own)))
+        built = select_over(*build(from_.group, match.share_out(from_.group, own, False)))
         place = built.place()
 
         def placed(c: Col) -> Col:

@@ -66,17 +66,6 @@ def window_of(item: ast.Match, outer: ast.Window | None) -> ast.Window:
     return window
 
 
-def check_alone(group: Group, plain: bool) -> None:
-    """Raise DS377 where a pattern that ends with NOT is joined, or the block is not `plain`: it
-    groups, or asks subqueries."""
-    plain = plain and len(group.items) == 1
-    for pattern in patterns(group):
-        if pattern.at.steps[-1].kind is NONE and not (plain and pattern in group.items):
-            message = "matches that end with NOT are appended as they are, before they are read"
-            hint = "put the MATCH into a subquery: FROM (SELECT a.k FROM MATCH (...) [...]) m"
-            raise error("DS377", message, pattern.at, hint)
-
-
 def check_source(step: ast.MatchStep, catalog: Catalog) -> None:
     """Raise DS375 for a table, which has no rows that come."""
     source = step.source
@@ -135,9 +124,11 @@ def check_slides(windows: Sequence[tuple[WindowSpec, ast.Node]], node: Node) -> 
 # ---------------------------------------------------------------- conditions
 
 
-def share_out(group: Group, conditions: Sequence[tuple[Expr, ast.Expr]]) -> list[Expr]:
+def share_out(group: Group, conditions: Sequence[tuple[Expr, ast.Expr]], plain: bool) -> list[Expr]:
     """Give each pattern the conjuncts, each with its place in the text, that name its steps alone;
-    the others are returned.  Raises DS376 for one that names what it can't."""
+    the others are returned.  Raises DS376 for one that names what it can't, DS377 where a pattern
+    does not stand alone that must; `plain`: the block neither groups nor asks subqueries."""
+    _check_alone(group, plain)
     rest = []
     found = list(patterns(group))
     for condition, at in conditions:
@@ -150,6 +141,17 @@ def share_out(group: Group, conditions: Sequence[tuple[Expr, ast.Expr]]) -> list
         check_outside(group, used, at)
         rest.append(condition)
     return rest
+
+
+def _check_alone(group: Group, plain: bool) -> None:
+    """Raise DS377 where a pattern that ends with NOT is joined, or the block is not `plain`: it
+    groups, or asks subqueries."""
+    plain = plain and len(group.items) == 1
+    for pattern in patterns(group):
+        if pattern.at.steps[-1].kind is NONE and not (plain and pattern in group.items):
+            message = "matches that end with NOT are appended as they are, before they are read"
+            hint = "put the MATCH into a subquery: FROM (SELECT a.k FROM MATCH (...) [...]) m"
+            raise error("DS377", message, pattern.at, hint)
 
 
 def check_outside(group: Group, used: set[int], at: ast.Node) -> None:

@@ -200,12 +200,11 @@ class _Block:
         plain, tests = parts(self.select.where)
         queries = [*values_in(plain, tests), *queries]
         values = with_values(self.ctx, self.block, from_, queries, (from_.scope, *self.beyond))
-        match.check_alone(from_.group, not (tests or self._is_grouped()))
         settle_tables(self.ctx, from_.group)
         env = Env(self.ctx, from_.inside, "WHERE", values=values)
         conditions = [(c, node) for node in plain for c in conjuncts(self._condition(env, node))]
-        built, rest = build(from_.group, match.share_out(from_.group, conditions))
-        built = select_over(built, rest)
+        left = match.share_out(from_.group, conditions, not (tests or self._is_grouped()))
+        built = select_over(*build(from_.group, left))
         place = built.place()
 
         def placed(c: Col) -> Col:

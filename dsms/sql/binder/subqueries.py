@@ -181,8 +181,7 @@ def _absorbed(
     for c, at in others:
         match.check_outside(from_.group, {k - width for k in columns(c)}, at)
     correlated = [c for c, _ in others]
-    match.check_alone(from_.group, False)
-    built, rest = build(from_.group, match.share_out(from_.group, own))
+    built, rest = build(from_.group, match.share_out(from_.group, own, False))
     built = select_over(built, rest)
     place = built.place()
 
