@@ -338,9 +338,7 @@ def _window_state(spec: WindowSpec, variant: str) -> tuple[State, ...]:
             return (State("fifo", of="rows to enter"),) if spec.until else ()
         case Session() | When():
             return (State("fifo", of="rows of open episodes"),)
-        case First():
-            return (State("none", of="partitions"),)
-        case Throttled():
+        case First() | Throttled():
             stores = variant.endswith("negative") or variant.startswith("historical")
             partitions = (State("none", of="partitions"),)
             return (*partitions, State("fifo", of="window")) if stores else partitions
