@@ -348,8 +348,8 @@ class _FromBinder:
         if isinstance(join.right, ast.UnnestRef):
             unnest.check(join)
             group, scope = self.opened(join.right, left, left_names)
-            conditions = [] if join.on is None else self._on(join.on, scope)
-            return unnest.joined(join, group, conditions), scope
+            picks = [] if join.on is None else self._on(join.on, scope)
+            return unnest.joined(join, group, picks), scope
         right, right_names = self.item(join.right)
         scope = _together(left_names, right_names, join.right)
         on: list[Expr] = []
