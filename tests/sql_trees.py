@@ -210,7 +210,11 @@ _tables = st.builds(ast.TableRef, idents, _optional(column_idents), _optional(wi
 _subqueries = st.builds(
     ast.SubqueryRef, st.deferred(lambda: queries), _optional(column_idents), _optional(windows)
 )
-_from_leaves = st.one_of(_tables, _tables, _tables, _subqueries)
+_unnests = st.one_of(
+    st.builds(ast.UnnestRef, _leaves, _bool, _optional(column_idents)),
+    st.builds(ast.UnnestRef, _leaves, _bool, column_idents, _some(idents)),
+)
+_from_leaves = st.one_of(_tables, _tables, _tables, _subqueries, _unnests)
 
 
 def _joins(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

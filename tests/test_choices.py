@@ -40,6 +40,9 @@ CONDITIONS = (
     f"l.v > 1 OR ({TESTED} AND (l.k = 1 OR l.v IN (SELECT r.w FROM r{{r}})))",
     f"{TESTED} OR l.k IN (SELECT r.w FROM r{{r}})",
     f"l.v = 0 OR {TESTED} OR l.k = ANY (SELECT m.v FROM l{{l}} m WHERE m.k > 0)",
+    f"l.v IN (SELECT r.w FROM r{{r}}) OR {TESTED}",
+    f"l.k IS NULL OR l.v < ANY (SELECT r.w FROM r{{r}} WHERE r.k = l.k) OR {TESTED}"
+    " OR l.k = ANY (SELECT m.v FROM l{l} m WHERE m.k = l.v OR m.k > l.k)",
     "EXISTS (SELECT * FROM r{r} WHERE r.k = l.k AND (r.w = 1"
     " OR EXISTS (SELECT * FROM l{l} m WHERE m.v = r.w)))",
     "l.v > (SELECT AVG(r.w) FROM r{r} WHERE r.k = l.k) OR l.k IN (SELECT r.w FROM r{r})",
@@ -107,9 +110,9 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("condition", "code", "said"),
     [
-        (f"{TESTED} OR v IN (SELECT w FROM r)", "DS380", "told as gone and come"),
+        (f"{TESTED} OR v NOT IN (SELECT w FROM r)", "DS380", "told as gone and come"),
         (f"{TESTED} OR NOT EXISTS (SELECT * FROM r b WHERE b.w = l.k)", "DS380", "UNION"),
-        (f"v = 1 OR {TESTED} OR v < ANY (SELECT w FROM r)", "DS380", "compare the same columns"),
+        (f"v = 1 OR {TESTED} OR v < ALL (SELECT w FROM r)", "DS380", "without NOT"),
         (f"CASE WHEN {TESTED} THEN TRUE ELSE FALSE END", "DS320", "CASE"),
         (f"({TESTED}) = (v = 1)", "DS320", "a comparison"),
         (f"v + 1 OR {TESTED}", "DS209", "INT"),

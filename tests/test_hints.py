@@ -263,7 +263,7 @@ DS379
   SELECT px FROM trades t WHERE px > (SELECT MAX(bid) - t.px FROM quotes q WHERE q.n = t.qty)
   SELECT px FROM trades t WHERE px > (SELECT MAX(bid) FROM quotes q WHERE q.n = t.qty) - t.px
 DS380
-  SELECT 1 FROM trades WHERE qty IN (SELECT n FROM quotes) OR px IN (SELECT bid FROM quotes)
+  SELECT 1 FROM trades WHERE qty IN (SELECT n FROM quotes) OR px NOT IN (SELECT bid FROM quotes)
   SELECT 1 FROM trades WHERE qty IN (SELECT n FROM quotes) UNION SELECT 1 FROM trades
 DS381
   SELECT x FROM trades, UNNEST(sym) t(x)

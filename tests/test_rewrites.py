@@ -134,7 +134,7 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                                           is_(p.asof(WS, T, "a"), 4, 2)),
              f"Select t.b = 2 (AsofJoin s.a = t.a (Select s.b = 1 ({SW}), Stream t))"),
     "unnest": ("select_through_unnest", where(OPENED, is_(WS, 1, 1), is_(OPENED, 3, 2)),
-               f"Select x = 2 (Unnest [s.a, s.b] (Select s.b = 1 ({SW})))"),
+               f"Select x = 2 (Unnest list_value(s.a, s.b) (Select s.b = 1 ({SW})))"),
     "padded asof": ("outer_to_inner", where(p.asof(WS, T, "a", kind="left"), is_(JOIN, 4, 2)),
                     f"Select t.b = 2 (AsofJoin s.a = t.a ({SW}, Stream t))"),
     "over": ("select_through_over", where(OVER, is_(OVER, 0, 1), is_(OVER, 1, 2)),
@@ -231,7 +231,7 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
                      "Project s.b (Match a, NOT b, c within 1 min PER s.a; c: s.b < t.b ("
                      f"Project s.a, s.b ({SW}), Project u.a ({UW}), Project t.a, t.b ({TW})))"),
     "narrow unnest": ("narrow_unnest", p.project(OPENED, "x"),
-                      f"Project x (Unnest [s.a, s.b] (Project s.a, s.b ({SW})))"),
+                      f"Project x (Unnest list_value(s.a, s.b) (Project s.a, s.b ({SW})))"),
     "narrow over": ("narrow_over", p.project(TWO_OVER, "b", "max"),
                     "Project s.b, max (Over max(s.b) PARTITION BY s.a (Project s.a, s.b "
                     "(Stream s)))"),

@@ -16,11 +16,16 @@ from dsms.engine import Engine
 from dsms.errors import QueryError
 from tests.bags import bag, told
 from tests.effort import examples
+from tests.nested import follows_the_definition, histories
 
 STREAMS = (
     "CREATE STREAM s (k INT, l LIST(INT), t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
     "CREATE STREAM u (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h;"
     "CREATE TABLE n (k INT PRIMARY KEY, name STRING) NON RETROACTIVE"
+)
+TWO = (
+    "CREATE STREAM l (k INT, v INT, t TIMESTAMP) TIMESTAMP BY t;"
+    "CREATE STREAM r (k INT, w INT, t TIMESTAMP) TIMESTAMP BY t"
 )
 _value = st.one_of(st.none(), st.integers(0, 3))
 _list = st.one_of(st.none(), st.lists(_value, max_size=3))
@@ -56,6 +61,26 @@ def test_answers_are_duckdbs(query: str, rows: list[Any], others: list[Any]) -> 
         ]
         duck.register(name, pa.table(dict(zip(names, arrays, strict=True))))
     assert bag(engine, query) == Counter(duck.execute(query).fetchall()), query
+
+
+ITEMS = "UNNEST(CASE WHEN l.v > 0 THEN [l.k, l.v, l.k] WHEN l.v = 0 THEN [] END)"
+LIVE = (
+    f"SELECT l.k, x FROM l{{l}}, {ITEMS} t(x)",
+    f"SELECT l.k, x, n FROM l{{l}} LEFT JOIN {ITEMS} WITH ORDINALITY t(x, n) ON TRUE",
+    f"SELECT x, COUNT(*) AS n, SUM(l.v) AS v FROM l{{l}}, {ITEMS} t(x) WHERE l.k < 3 GROUP BY x",
+    f"SELECT l.k, x, r.w FROM l{{l}}, {ITEMS} t(x), r{{r}} WHERE r.k = x",
+    f"SELECT DISTINCT x FROM l{{l}}, {ITEMS} t(x) WHERE x > 0",
+    f"SELECT l.k, t.x FROM l{{l}}, {ITEMS} t(x) WHERE t.x = 0 OR t.x IN (SELECT r.w FROM r{{r}})",
+)
+
+
+@pytest.mark.parametrize("slide", [0, 4])
+@settings(max_examples=examples(100))
+@given(query=st.sampled_from(LIVE), history=histories("lr"))
+def test_a_persistent_query_tells_what_the_definition_says(
+    slide: int, query: str, history: Any
+) -> None:
+    follows_the_definition(TWO, query, {"l": "RANGE 5 us", "r": "RANGE 8 us"}, slide, history)
 
 
 def test_items_live_as_long_as_their_rows() -> None:

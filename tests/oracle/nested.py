@@ -214,6 +214,9 @@ def _names(select: ast.Select) -> list[str]:
                 todo = [left, right, *todo]
             case ast.TableRef(name=name, alias=alias):
                 out.append((alias or name).text)
-            case ast.SubqueryRef(alias=ast.Ident(text=text)):
+            case (
+                ast.SubqueryRef(alias=ast.Ident(text=text))
+                | ast.UnnestRef(alias=ast.Ident(text=text))
+            ):
                 out.append(text)
     return out

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dsms.sql import ast
 from dsms.sql.binder.groups import Leaf, no_stream, padded, split
 from dsms.sql.codes import error
-from dsms.sql.expr import Call, Col, Expr
-from dsms.sql.logical import JoinNRR, Node, Project, Select, SemiJoin, TableScan
-from dsms.sql.types import BOOL
+from dsms.sql.expr import Call, Col, Expr, Lit, conjuncts, rewrite, shift
+from dsms.sql.logical import JoinNRR, Node, Project, Select, SemiJoin, TableScan, Union
+from dsms.sql.types import BOOL, INT, Field
 
 
 def semi_join(
@@ -63,3 +63,54 @@ def _needs_key(leaf: Leaf, scan: TableScan, not_in: ast.Node | None) -> Exceptio
     plain = no_stream(leaf)
     hint = f"compare the whole primary key of {name}, or join it in FROM"
     return error("DS324", plain.message, leaf.at, hint)
+
+
+def together(tests: Sequence[SemiJoin]) -> SemiJoin:
+    """The rows that have a match by one of these semi joins of the same rows, as one semi join with
+    all their right sides: by the keys, if they have no more and the same of the row; else each with
+    each."""
+    first = tests[0]
+    mine = [a for a, _ in first.keys]
+    alike = all(t.residual is None and [a for a, _ in t.keys] == mine for t in tests)
+    return _by_keys(tests) if alike and mine else _by_each(tests)
+
+
+def _by_keys(tests: Sequence[SemiJoin]) -> SemiJoin:
+    first = tests[0]
+    schema = tuple(Field(f"k{n}", mine.type) for n, (mine, _) in enumerate(first.keys))
+    rights = tuple(Project(t.right, tuple(b for _, b in t.keys), schema) for t in tests)
+    keys = tuple((a, Col(n, a.type, f"k{n}")) for n, (a, _) in enumerate(first.keys))
+    return SemiJoin(first.left, Union(rights, schema), False, keys, None, False, first.schema)
+
+
+def _by_each(tests: Sequence[SemiJoin]) -> SemiJoin:
+    """Right rows bear the number of their test; the columns of others are NULL in them."""
+    left = tests[0].left
+    width = len(left.schema)
+    sizes = [len(t.right.schema) for t in tests]
+    starts = [1 + sum(sizes[:n]) for n in range(len(tests))]
+    fields = [
+        Field(f"c{n}", f.type) for n, f in enumerate(f for t in tests for f in t.right.schema)
+    ]
+    schema = (Field("test", INT), *fields)
+    rights, passes = [], []
+    for n, (test, start) in enumerate(zip(tests, starts, strict=True)):
+        exprs: list[Expr] = [Lit(n, INT), *(Lit(None, f.type) for f in fields)]
+        exprs[start : start + sizes[n]] = [
+            Col(k, f.type, f.name) for k, f in enumerate(test.right.schema)
+        ]
+        rights.append(Project(test.right, tuple(exprs), schema))
+        passes.append(_passes(test, n, width, start))
+    residual = Call("or", tuple(passes), BOOL)
+    return SemiJoin(left, Union(tuple(rights), schema), False, (), residual, False, left.schema)
+
+
+def _passes(test: SemiJoin, number: int, width: int, start: int) -> Expr:
+    """The condition of a test, over left ++ what `_by_each` makes of all right sides."""
+    its = Call("eq", (Col(width, INT, "test"), Lit(number, INT)), BOOL)
+    equal = [Call("eq", (a, shift(b, width + start)), BOOL) for a, b in test.keys]
+    more = [
+        rewrite(c, lambda c: c if c.index < width else Col(c.index + start, c.type, c.name))
+        for c in conjuncts(test.residual)
+    ]
+    return Call("and", (its, *equal, *more), BOOL)

@@ -28,11 +28,11 @@ from dsms.sql.binder.joins import Built, build, select_over, settle_tables
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scalar_queries import with_values
 from dsms.sql.binder.scope import Scope, star
-from dsms.sql.binder.semi_joins import semi_join, table_test
+from dsms.sql.binder.semi_joins import semi_join, table_test, together
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjunction, conjuncts, rewrite
-from dsms.sql.logical import Node, Project, Select, SemiJoin, Union
-from dsms.sql.types import BOOL, Field
+from dsms.sql.logical import Node, Select, SemiJoin, Union
+from dsms.sql.types import BOOL
 
 Values = Mapping[ast.Expr, Expr]  # what reads the value of each
 
@@ -85,22 +85,15 @@ def _passing(ctx: Context, block: Block, left: Node, env: Env, node: ast.Expr) -
 
 
 def _any_of(ctx: Context, block: Block, left: Node, scope: Scope, choice: Choice) -> Node:
-    """The rows that pass one of several tests, which look for equal keys: what one of them finds
-    all of them together find."""
+    """The rows that pass one of several tests: what one of them finds all of them together find."""
     found: list[SemiJoin] = []
     for node in choice.others:
         test = as_test(node)
         one = None if test is None or test.anti else _test(ctx, block, left, scope, test)
-        if not isinstance(one, SemiJoin) or one.left is not left or one.residual is not None:
-            raise _no_choice(node)
-        if found and [mine for mine, _ in one.keys] != [mine for mine, _ in found[0].keys]:
+        if not isinstance(one, SemiJoin) or one.left is not left:
             raise _no_choice(node)
         found.append(one)
-    keys = found[0].keys
-    schema = tuple(Field(f"k{n}", mine.type) for n, (mine, _) in enumerate(keys))
-    rights = tuple(Project(s.right, tuple(b for _, b in s.keys), schema) for s in found)
-    pairs = tuple((mine, Col(n, mine.type, f"k{n}")) for n, (mine, _) in enumerate(keys))
-    return SemiJoin(left, Union(rights, schema), False, pairs, None, False, left.schema)
+    return together(found)
 
 
 def _no_choice(at: ast.Node) -> QueryError:
@@ -109,8 +102,8 @@ def _no_choice(at: ast.Node) -> QueryError:
         "as gone and come"
     )
     hint = (
-        "OR joins one condition with subqueries to plain ones, or EXISTS and IN that compare the "
-        "same columns by =; for others write a UNION of two queries"
+        "OR joins one condition with subqueries to plain ones, or EXISTS, IN and ANY without NOT; "
+        "for others write a UNION of two queries"
     )
     return error("DS380", message, at, hint)
 
