@@ -87,6 +87,20 @@ def test_rows_are_told_by_identity() -> None:
     assert Counter(rows) == Counter([(1, (1, 5)), (1, (2, 0)), (5, (1, 5))])
 
 
+@pytest.mark.parametrize("anti", ["", "NOT "])
+def test_qualify_in_a_subquery_counts(anti: str) -> None:
+    engine = Engine()
+    engine.execute(STREAMS)
+    engine.ingest("l", [(1, 1, 1)])
+    engine.ingest("r", [(1, 1, 1), (1, 2, 2)])
+    for name in "lr":
+        engine.heartbeat(name, 9)
+    many = "QUALIFY COUNT(*) OVER (ORDER BY t) > 5"
+    for test in (f"EXISTS (SELECT w FROM r {many})", f"v IN (SELECT w FROM r {many})"):
+        (found,) = engine.execute(f"SELECT v FROM l WHERE {anti}({test})")
+        assert found.data.num_rows == (1 if anti else 0)
+
+
 def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     engine.execute(STREAMS)

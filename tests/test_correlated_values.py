@@ -115,6 +115,11 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         ("(SELECT MAX(w) - l.v FROM r WHERE r.k = l.k)", "DS379", "shows columns"),
         ("(SELECT MAX(w - l.v) FROM r WHERE r.k = l.k)", "DS379", "shows columns"),
         ("(SELECT MAX(w) FROM r WHERE r.k = l.k LIMIT 1)", "DS379", "LIMIT"),
+        (
+            "(SELECT MAX(w) FROM r WHERE r.k = l.k QUALIFY SUM(w) OVER (ORDER BY t) > 1)",
+            "DS379",
+            "QUALIFY",
+        ),
         ("(SELECT MAX(w) FROM r [RANGE 5 s INTERNAL] WHERE r.k = l.k)", "DS379", "INTERNAL"),
         ("(SELECT r.k + COUNT(*) FROM r WHERE r.k = l.k)", "DS303", "neither grouped"),
         ("(SELECT MAX(x) FROM (SELECT w AS x FROM r WHERE r.k = l.k) q)", "DS322", "directly"),

@@ -28,6 +28,7 @@ from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.from_clause import From, bind_from
 from dsms.sql.binder.groups import split
 from dsms.sql.binder.joins import build, select_over, settle_tables
+from dsms.sql.binder.over import of_select
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scalar_queries import (
     bind_scalar,
@@ -138,6 +139,8 @@ class _Correlated:
         item = body.items[0].expr
         if body.group_by or body.having is not None or not has_aggregate(item):
             raise many_rows(self.node)
+        if of_select(body, ()) or body.qualify is not None or body.distinct_on:
+            raise self._refused("has OVER, QUALIFY or DISTINCT ON", body)
         if not query.plain:
             raise self._refused("has ORDER BY, LIMIT or EVERY", query)
         if body.output is not None and body.output.kind is not ast.OutputKind.RSTREAM:

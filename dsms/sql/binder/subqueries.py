@@ -25,6 +25,7 @@ from dsms.sql.binder.expressions import Env, bind, bind_condition, condition, ne
 from dsms.sql.binder.from_clause import bind_from
 from dsms.sql.binder.groups import Item, Leaf, split
 from dsms.sql.binder.joins import Built, build, select_over, settle_tables
+from dsms.sql.binder.over import of_select
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.scalar_queries import with_values
 from dsms.sql.binder.scope import Scope, star
@@ -127,6 +128,8 @@ def _simple(query: ast.Query) -> ast.Select | None:
         return None
     if any(isinstance(i, ast.SelectItem) and has_aggregate(i.expr) for i in body.items):
         return None
+    if of_select(body, ()) or body.qualify is not None or body.distinct_on:
+        return None  # of each row what is true of others
     output = body.output
     if output is not None and (output.restore or output.kind is not ast.OutputKind.RSTREAM):
         return None  # Istream keeps what has left
