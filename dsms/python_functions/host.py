@@ -29,6 +29,7 @@ from dsms.errors import QueryError
 from dsms.python_functions import Functions, pipe
 from dsms.python_functions.cutting import CUT, is_cut
 from dsms.python_functions.sources import PLACE, fingerprint, source
+from dsms.python_functions.watch import Watch
 
 BEGINNING = 60.0  # seconds that a process may take to begin
 LOOK = 0.02  # seconds, after which a thread that waits looks whether its work is still wanted
@@ -44,6 +45,10 @@ class Process:
     loaded: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
     late: bool = False
+    clock: Watch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = Watch(self._too_late)
 
     def ask(
         self, head: dict[str, Any], batch: pa.RecordBatch | None
@@ -77,6 +82,7 @@ class Process:
         """End the process, if there is one."""
         with self.lock:
             self._end()
+            self.clock.close()
 
     def _begin(self, place: str) -> None:
         folder, memory = Path(self.settings.folder).resolve(), self.settings.memory
@@ -104,9 +110,7 @@ class Process:
     def _watched(self, place: str, seconds: float) -> Iterator[None]:
         """The process is killed if this takes longer; whatever goes wrong, it is not used again."""
         self.late = False
-        timer = threading.Timer(seconds, self._too_late)
-        timer.daemon = True
-        timer.start()
+        self.clock.begin(seconds)
         try:
             yield
         except (OSError, EOFError, ValueError, pa.ArrowException):
@@ -115,7 +119,7 @@ class Process:
             self._end()
             raise
         finally:
-            timer.cancel()
+            self.clock.end()
 
     def _too_late(self) -> None:
         self.late = True
