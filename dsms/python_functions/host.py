@@ -123,7 +123,8 @@ class Process:
 
     def _too_late(self) -> None:
         self.late = True
-        self.child.kill()
+        if (child := self.child) is not None:  # it may just have ended
+            child.kill()
 
     def _ended(self, place: str, seconds: float) -> QueryError:
         late = self.late

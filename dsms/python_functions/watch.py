@@ -47,12 +47,14 @@ class Watch:
 
     def _look(self) -> None:
         with self.changed:
-            while self.until is not None:
-                self.wakes = self.until
-                left = self.wakes - time.monotonic()
-                if left > 0:
-                    self.changed.wait(left)
-                else:
-                    self.until = None
-                    self.late()
-            self.wakes = None
+            try:
+                while self.until is not None:
+                    self.wakes = self.until
+                    left = self.wakes - time.monotonic()
+                    if left > 0:
+                        self.changed.wait(left)
+                    else:
+                        self.until = None
+                        self.late()
+            finally:
+                self.wakes = None
