@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dsms.engine import Engine
+from dsms.sql import logical as lp
+from dsms.sql.expr import Expr
+from dsms.sql.window import WindowSpec
 from dsms.storage import packed
 from dsms.storage.layout import Gone, by_place, by_tag, kind_of
 from tests.folders import story
@@ -58,6 +62,13 @@ def test_of_the_tags_of_a_class_the_last_is_written() -> None:
 @pytest.mark.parametrize("tag", by_tag())
 def test_every_tag_has_its_class(tag: str) -> None:
     assert kind_of(by_tag()[tag]).cls.__name__ == by_tag()[tag].name.split(".")[-1]
+
+
+@pytest.mark.parametrize("kinds", [lp.Node, WindowSpec, Expr])
+def test_every_part_of_a_plan_can_be_written_down(kinds: object) -> None:
+    """Or no checkpoint can be made while a query has one."""
+    stored = {kind_of(s).cls for s in by_tag().values()}
+    assert [cls.__name__ for cls in get_args(kinds) if cls not in stored] == []
 
 
 def test_all_that_runs_can_be_written_down(tmp_path: Path) -> None:
