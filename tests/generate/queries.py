@@ -48,10 +48,14 @@ class Queries:
         """The text in brackets, with a leading space; may be empty (unbounded)."""
         if mode.kind == "mixed" and first:
             return f" [{self._range(mode)}]"
-        inner = window(self.d, self.windows, mode) if inner is None else inner
+        inner = self._window(mode) if inner is None else inner
         if mode.kind in ("external", "wstream"):
             return f" [{inner}]" if inner else ""
         return f" [{inner or 'RANGE UNBOUNDED'} INTERNAL]"
+
+    def _window(self, mode: Mode) -> str:
+        """What stands in brackets; may be empty."""
+        return window(self.d, self.windows, mode)
 
     def _range(self, mode: Mode) -> str:
         return f"RANGE {self.d.number(2, 15)} SECONDS"
