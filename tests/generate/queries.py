@@ -130,7 +130,7 @@ class Queries:
         inner = d.pick((f"RANGE {n} SECONDS", "NOW"))
         if self.windows == "any" and d.chance(50):
             inner = d.pick((f"ROWS {n}", f"PARTITION BY k ROWS {n}", "SINCE 4s", ""))
-        text, scope = self.stream(Mode(), inner=inner)
+        text, scope = self.stream(Mode("wstream"), inner=inner)  # none with KEY
         key = next(c.text for c in scope if c.text.endswith(".k"))
         by = "" if "PARTITION" not in inner and d.chance(30) else f"PARTITION BY {key}"
         frame = d.pick(("", "", f"ROWS {n % 3} PRECEDING", f"RANGE {n} SECONDS PRECEDING"))
