@@ -57,6 +57,10 @@ class Queries:
         """What stands in brackets; may be empty."""
         return window(self.d, self.windows, mode)
 
+    def _over_keys(self) -> str:
+        """A window that a stream with KEY may have."""
+        return over_keys(self.d, self.windows)
+
     def _range(self, mode: Mode) -> str:
         return f"RANGE {self.d.number(2, 15)} SECONDS"
 
@@ -70,7 +74,7 @@ class Queries:
         source = self.d.pick(streams)
         alias = self.d.name()
         if source.keyed and inner is None:
-            inner = over_keys(self.d, self.windows)
+            inner = self._over_keys()
         elif inner is None and self.d.chance(9):
             if self.d.chance(30):
                 return self._valid_until(source, alias, mode, first)
@@ -407,9 +411,7 @@ class Queries:
         x, y = d.name(), d.name()
         if d.chance(50):
             side = d.pick(("", "LEFT ", "FULL "))
-            left, right = (
-                f"[{window(self.d, self.windows, Mode()) or 'RANGE UNBOUNDED'}]" for _ in range(2)
-            )
+            left, right = (f"[{self._window(Mode()) or 'RANGE UNBOUNDED'}]" for _ in range(2))
             text = f"{a.name} {left} AS {x} {side}JOIN {b.name} {right} AS {y} USING (k)"
             return f"SELECT {_wrapped(kind, '*')} FROM {text}"
         span = d.number(1, 9)
