@@ -99,8 +99,9 @@ def test_bids_that_are_written_to_files_stand_there(tmp_path: Path) -> None:
     told = played(("q10",), events, 500, Settings(archive=str(tmp_path))).told["q10"]
     files = f"{tmp_path}/q10/landing/*.parquet"
     columns = ", ".join(told.schema.names[:-2]).replace("date_time", "epoch_us(date_time)")
-    landed = duckdb.sql(f"SELECT {columns} FROM '{files}' ORDER BY ALL").fetchall()
-    assert landed == duckdb.sql(f"SELECT {columns} FROM told ORDER BY ALL").fetchall()
+    with duckdb.connect() as database:
+        landed = database.sql(f"SELECT {columns} FROM '{files}' ORDER BY ALL").fetchall()
+        assert landed == database.sql(f"SELECT {columns} FROM told ORDER BY ALL").fetchall()
     assert len(landed) == events.rows["bid"].num_rows
     assert len({row[-1] for row in landed}) == len(list((tmp_path / "q10").rglob("*.parquet")))
 

@@ -111,4 +111,5 @@ def _ranked(case: Case, inside: pa.RecordBatch) -> list[tuple]:
         "SELECT k, x FROM (SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x DESC) AS n "
         f"FROM rows) WHERE n <= {case.n}"
     )
-    return duckdb.sql(text).fetchall()
+    with duckdb.connect() as database:
+        return database.sql(text).fetchall()

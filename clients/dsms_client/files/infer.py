@@ -251,10 +251,11 @@ def _dialect(source: FileSource, options: Options) -> tuple[Options, list[str]]:
         with open(path, "wb") as file:
             file.write(head[: head.rfind(b"\n") + 1] or head)
         try:
-            found = duckdb.execute(
-                "SELECT Delimiter, HasHeader, Columns FROM sniff_csv(?, sample_size = ?)",
-                [path, ROWS],
-            ).fetchone()
+            with duckdb.connect() as database:
+                found = database.execute(
+                    "SELECT Delimiter, HasHeader, Columns FROM sniff_csv(?, sample_size = ?)",
+                    [path, ROWS],
+                ).fetchone()
         except duckdb.Error:
             found = None
     if delimiter is None:

@@ -18,10 +18,12 @@ from dsms.sql.binder.match import patterns
 from dsms.sql.binder.scope import Scope, VisibleColumn
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
+from dsms.sql.functions.aggregate import AGGREGATES
 from dsms.sql.printer import to_sql
 from dsms.sql.rewriting import replaced
 
-KNOWN = frozenset(("avg", "count", "first", "last", "max", "min", "sum"))
+FAMILIES = ("counts", "sums", "extremes", "ends")
+KNOWN = {c.name for c in AGGREGATES if c.family in FAMILIES and len(c.forms) == 1} - {"count_star"}
 
 
 def lifted(select: ast.Select) -> ast.Select:
