@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -177,6 +178,12 @@ def test_what_the_user_says_holds(inferred) -> None:
     for name, data in (("a.csv", "a,b\n"), ("a.jsonl", ""), ("a.csv", "")):
         with pytest.raises(UsageError, match=r"no rows|is empty"):
             inferred(name, data)
+
+
+def test_files_are_guessed_beside_a_query_of_the_users_own(inferred) -> None:
+    duckdb.execute("FROM range(5000)")
+    assert inferred("a.csv", "v;w\n1;2\n").columns == inferred("b.csv", "v;w\n1;2\n").columns
+    assert len(duckdb.fetchall()) == 5000
 
 
 def test_names_are_quoted_where_they_must_be() -> None:
