@@ -180,3 +180,32 @@ def test_what_has_no_history_says_so():
     ):
         with pytest.raises(DsmsError, match=code):
             engine.execute(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM {r} [SESSION 2 s BY k INTERNAL] GROUP BY k",
+        "SELECT a.k, b.v FROM {r} [RANGE 3 s INTERNAL] a, s [RANGE 3 s INTERNAL] b WHERE a.v = b.v",
+        "SELECT a.k, a.v FROM MATCH (a {r}, NOT n s) [RANGE 3 s INTERNAL] PER k WHERE n.v = 2",
+        "SELECT k FROM (SELECT Istream(DISTINCT k) FROM {r} [RANGE 2 s]) [RANGE 1 h]",
+    ],
+)
+def test_what_blocks_append_over_a_history_is_what_they_do_over_the_same_rows(text):
+    engine = Engine(settings=Settings(result_log_rows=6))
+    engine.execute(BASES["s"])
+    engine.execute("CREATE QUERY all_of AS SELECT * FROM s")
+    rows = [[1, 1, S], [2, 2, S], [1, 2, 2 * S], [None, 3, 4 * S], [1, 1, 9 * S]]
+    assert engine.ingest("s", rows).accepted == 5
+    engine.heartbeat("s", 20 * S)
+    told, same = (engine.execute(text.format(r=name))[0] for name in ("all_of", "s"))
+    assert told.data.num_rows > 0
+    bags = (Counter(map(repr, answer.data.to_pylist())) for answer in (told, same))
+    assert next(bags) == next(bags)
+    assert (told.as_of, told.since, told.waiting) == (same.as_of, None, 0)
+    engine.ingest("s", [[2, n, (30 + n) * S] for n in range(6)])
+    engine.heartbeat("s", 60 * S)
+    (told,) = engine.execute(text.format(r="all_of"))
+    assert told.since is not None
+    with pytest.raises(DsmsError, match=r"DS407.*query all_of"):
+        engine.execute(f"{text.format(r='all_of')} WITH (complete = required)")

@@ -38,10 +38,11 @@ def instant(runtime: Runtime, needed: Iterable[Read]) -> int:
         scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
         streams |= {stream_of(n) for n in scans if n.live}
         found += [archived_clock(runtime, n) for n in scans if n.archive is not None]
-        query = _query(runtime, read)
-        if query is not None:
-            is_history = read.kind == "history"
-            found.append(told_upto(runtime, query) if is_history else answered(query))
+        for part in _parts(read):
+            query = _query(runtime, part)
+            if query is not None:
+                is_history = part.kind == "history"
+                found.append(told_upto(runtime, query) if is_history else answered(query))
     if streams:
         found.append(runtime.clock_of(sorted(streams)))
     return min(found, default=FOREVER)
@@ -54,8 +55,8 @@ def waiting(runtime: Runtime, needed: Iterable[Read], at: int) -> int | None:
     for read in needed:
         scans = [n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan)]
         own |= {stream_of(n) for n in scans if _is_stream(runtime, n)}
-        query = _query(runtime, read)
-        of_queries |= set() if query is None else set(query.reads)
+        queries = (_query(runtime, part) for part in _parts(read))
+        of_queries.update(*(query.reads for query in queries if query is not None))
     if not own and not of_queries:
         return None
     clock = runtime.clock_of(sorted(own | of_queries))
@@ -75,19 +76,16 @@ def lacking(
     are held that the plan needs as of `at`, and the instants from which on they are."""
     floor = floors(runtime, plan)
     for read in needed:
-        query = _query(runtime, read)
-        if read.kind == "history" and query is not None:
-            lost = history_from(query, read, at, _floor(floor, read))
-            if lost is not None:
-                yield lost, read
-        elif query is not None:
-            since = view_from(runtime, query, at), partial_from(runtime, query, at)
-            yield from ((known, read) for known in since if known is not None)
-        for part in _streams_of(read):
-            appended = read.kind == "appended"
-            found = complete_from(runtime, part, at, _floor(floor, part), appended)
-            if found is not None:
-                yield found, part
+        for part in _parts(read):
+            query, since = _query(runtime, part), tuple[int | None, ...]()
+            if part.kind == "history" and query is not None:
+                since = (history_from(query, part, at, _floor(floor, part)),)
+            elif part.kind == "stream":
+                appended = read.kind == "appended"
+                since = (complete_from(runtime, part, at, _floor(floor, part), appended),)
+            elif query is not None:
+                since = view_from(runtime, query, at), partial_from(runtime, query, at)
+            yield from ((known, part) for known in since if known is not None)
 
 
 def _floor(floor: Mapping[int, int], read: Read) -> int:
@@ -96,12 +94,13 @@ def _floor(floor: Mapping[int, int], read: Read) -> int:
     return floor.get(read.node.leaf, ALWAYS)
 
 
-def _streams_of(read: Read) -> list[Read]:
-    """What a leaf needs of streams: what a block has appended rests on all that ever came."""
-    if read.kind == "appended":
-        scans = (n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan))
-        return [Read("stream", scan) for scan in scans]
-    return [read] if read.kind == "stream" else []
+def _parts(read: Read) -> list[Read]:
+    """What is read for a leaf: what a block has appended rests on all that ever came, of streams
+    and of what queries have told."""
+    if read.kind != "appended":
+        return [read]
+    scans = (n for n in lp.leaves_of(read.node) if isinstance(n, lp.StreamScan))
+    return [Read("history" if not n.live and n.history else "stream", n) for n in scans]
 
 
 def batches(
@@ -136,11 +135,13 @@ def _appended(runtime: Runtime, read: Read, at: int, cancel: Cancel | None) -> I
     node = _without_slides(read.node)
     output = lp.Output(node, "rstream", True, False, None, node.schema)
     running = prepare(runtime, QueryDef("", ""), runtime.plan(output, ()))
-    for leaf in lp.leaves_of(node):
-        if isinstance(leaf, lp.StreamScan):
-            for rows in stream_rows(runtime, Read("stream", leaf), at):
-                running.pipeline.sources[leaf.leaf].push(rows)
     pipeline = running.pipeline
+    for part in _parts(read):
+        assert isinstance(part.node, lp.StreamScan)
+        query = _query(runtime, part)
+        told = None if query is None else history_rows(query, part, at)
+        for rows in stream_rows(runtime, part, at) if told is None else told:
+            pipeline.sources[part.node.leaf].push(rows)
     with watching(running, runtime.settings.statement_bytes, cancel):
         reached = ALWAYS
         yield from _living(pipeline.pieces(ALWAYS), at)

@@ -65,7 +65,8 @@ def assembled(
     builder = _builder(runtime, leaves, tables, errors, slide)
     builder.shed_bytes = bytes_a_join(definition, phys, limit)
     pipeline = assemble(phys, builder, leaves, runtime.settings.timer)
-    blind = any(runtime.figures[stream].rate is None for stream in leaves.names.values())
+    figures = (runtime.figures.get(stream) for stream in leaves.names.values())
+    blind = any(known is None or known.rate is None for known in figures)
     return RunningQuery(
         definition,
         phys,
@@ -128,7 +129,7 @@ def _tables_since(runtime: Runtime, phys: Phys, timeline: Timeline | None) -> in
     """The instant from which on a new query sees tables change: before the first row that it begins
     with."""
     scans = (n for n in lp.leaves_of(phys.node) if isinstance(n, lp.StreamScan))
-    reads = sorted({scan.stream.home for scan in scans})
+    reads = sorted({scan.stream.home for scan in scans if scan.live})
     if not reads:
         return FOREVER
     clock = runtime.clock_of(reads)
