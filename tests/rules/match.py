@@ -4,6 +4,13 @@ from __future__ import annotations
 
 TWO = "[RANGE 9] PER sym"
 RULES: list[tuple[str, str, str, str | None]] = [
+    (
+        "DS303",
+        "SELECT a.sym, ^LAST(b.px), COUNT(*) FROM MATCH (a trades, b+ trades, c trades)"
+        f" {TWO} GROUP BY a.sym",
+        "column `LAST(b.px)`",
+        "add LAST(b.px) to GROUP BY",
+    ),
     ("DS375", "SELECT a.sym FROM ^MATCH (a trades, b trades)", "needs a window", "[RANGE 10 s]"),
     (
         "DS375",

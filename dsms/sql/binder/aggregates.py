@@ -139,7 +139,7 @@ class Grouping:
         return expr
 
     def _ungrouped(self, env: Env, node: ast.ColumnRef) -> Exception:
-        name = find(env.scope, node).name
+        name = find(env.scope, node).name.removeprefix("$")  # of a value over a step
         if self.keys:
             hint = (
                 f"add {name} to GROUP BY ({', '.join(self.names)}), or aggregate it: "
