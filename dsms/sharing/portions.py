@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from dsms.sharing.member import Due
+from dsms.sharing.member import Due, Member
 from dsms.sharing.request import Wanted
 
 CELLS = 1 << 15  # that are answered in one go, about
@@ -24,11 +24,18 @@ def portions(due: Sequence[Due[R]], groups: int) -> Iterator[list[Due[R]]]:
         return
     probed: dict[object, dict[int, list[Due[R]]]] = {}
     for i, one in enumerate(due):
-        member = one[0]
-        same = probed.setdefault((member.request.aggs, member.view, member.plain), {})
-        same.setdefault(member.same or -1 - i, []).append(one)
+        same = probed.setdefault(_probed_with(one[0]), {})
+        same.setdefault(one[0].same or -1 - i, []).append(one)
     for same in probed.values():
         yield from _cut(same.values(), groups)
+
+
+def _probed_with(member: Member[R]) -> object:
+    """Equal for members that are probed together.  A kind has the aggregates in it and is there
+    once in a group: a thousand of them are not to be hashed for each batch."""
+    if member.plain is not None:
+        return id(member.plain)
+    return member.request.aggs, member.view
 
 
 def _cut(together: Iterable[list[Due[R]]], groups: int) -> Iterator[list[Due[R]]]:
