@@ -51,13 +51,20 @@ def frame_of(data: dict[str, np.ndarray], window: str, back: int | None) -> list
             there = [j for j in there if t[j] > t[i] - 5 * S]
         elif window == "[ROWS 1000]":
             there = [j for j in there if j > last[i] - 1000]
+        elif window == AGED:
+            there = [j for j in there if t[j] > t[i] - 5 * S]
+            later = int(np.count_nonzero(data["k"][i + 1 : last[i] + 1] == k))
+            there = there[max(0, len(there) + later - 3) :]
         of[k] = there
         found.append(list(there) if back is None else there[-1 - back :])
     assert len(found) == n
     return found
 
 
-@pytest.mark.parametrize("window", ["", "[RANGE 5 s]", "[ROWS 1000]"])
+AGED = "[PARTITION BY k ROWS 3 RANGE 5 s]"
+
+
+@pytest.mark.parametrize("window", ["", "[RANGE 5 s]", "[ROWS 1000]", AGED])
 @pytest.mark.parametrize("back", [None, 2])
 def test_keys_that_come_and_go(window: str, back: int | None) -> None:
     """Rows are let go of, slots and codes taken anew, whatever the cuts; each row says what it
@@ -92,8 +99,10 @@ def test_keys_that_come_and_go(window: str, back: int | None) -> None:
     got = [row for c in chunks if isinstance(c, Chunk) for row in c.data.to_pylist()]
     frames, whole = frame_of(data, window, back), frame_of(data, window, None)
     v = data["v"].tolist()
-    shown = range(n) if window != "[ROWS 1000]" else [i for i in range(n) if frames[i][-1:] == [i]]
+    shown = range(n) if "ROWS" not in window else [i for i in range(n) if frames[i][-1:] == [i]]
     assert len(got) == len(list(shown))
+    if window == AGED:
+        assert operator(made).frames.numbering.intern.size < 2200 < len(set(data["k"].tolist()))
     for row, i in zip(got, shown, strict=True):
         assert row["a"] == sum(v[j] for j in frames[i])
         assert row["b"] == max(m[j] for j in frames[i])
@@ -220,6 +229,24 @@ BY = "ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC)"
         (
             "CREATE QUERY q AS SELECT DISTINCT ON (k) k, m FROM s [RANGE 9 s] ORDER BY k, v DESC",
             f"{FIRST} ORDER BY k, v DESC LIMIT 1 PER k",
+        ),
+        (  # OVER sees the columns of FROM, whatever is called so in the select list
+            f"CREATE QUERY q AS SELECT m, -v AS v, v AS k FROM s [RANGE 9 s] QUALIFY {BY} <= 1",
+            "CREATE QUERY q AS SELECT m, -v AS v, v AS k FROM s [RANGE 9 s] ORDER BY s.v DESC "
+            "LIMIT 1 PER s.k",
+        ),
+        (
+            "CREATE QUERY q AS SELECT m FROM (SELECT m, -v AS v, ROW_NUMBER() OVER (PARTITION BY k "
+            "ORDER BY v) AS rn FROM s [RANGE 9 s]) WHERE rn <= 1",
+            "CREATE QUERY q AS SELECT m FROM (SELECT m, -v AS v FROM s [RANGE 9 s] ORDER BY s.v "
+            "LIMIT 1 PER k)",
+        ),
+        (
+            f"{FIRST} QUALIFY ROW_NUMBER() OVER (ORDER BY doubled) <= 2".replace(
+                "m FROM", "v + v AS doubled FROM"
+            ),
+            "CREATE QUERY q AS SELECT k, v + v AS doubled FROM s [RANGE 9 s] ORDER BY doubled "
+            "LIMIT 2 PER ()",
         ),
     ],
 )

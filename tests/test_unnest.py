@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import QueryError
+from dsms.operators import unnest
 from tests.bags import bag, told
 from tests.effort import examples
 from tests.nested import follows_the_definition, histories
@@ -113,6 +114,24 @@ def test_items_live_as_long_as_their_rows() -> None:
         (2, "result", Counter(rows)),
         (4, "result", Counter([(2, None, None), (3, None, None), (4, None, 1)])),
     ]
+
+
+def test_long_lists_are_opened_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts between instants, so that no step takes long; the same is told."""
+    monkeypatch.setattr(unnest, "BYTES", 40)
+    engine, looks = Engine(), list[int]()
+    opened = unnest.UnnestOp._opened
+    monkeypatch.setattr(
+        unnest.UnnestOp, "_opened", lambda *a: looks.append(len(a[1])) or opened(*a)
+    )
+    engine.execute(STREAMS)
+    engine.execute("CREATE QUERY q AS SELECT Istream(k, x) FROM s, UNNEST(l) t(x)")
+    rows = [(n, [n, n + 1] if n % 3 else None, n // 2) for n in range(60)]
+    engine.ingest("s", rows)
+    engine.heartbeat("s", 99)
+    found = [row for _, _, rows in told(engine, "q") for row in rows.elements()]
+    assert sorted(found) == [(k, x) for k, items, _ in rows for x in items or ()]
+    assert sum(looks) == 60 and max(looks) <= 12
 
 
 def test_a_table_is_read_as_of_the_row() -> None:

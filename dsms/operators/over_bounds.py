@@ -79,13 +79,17 @@ class Bounds:
 class Numbering:
     """Numbers the rows of windows that count them.
 
-    window  as it is written;  counted  rows so far, by window"""
+    window  as it is written;  counted  rows so far, by window
+    newest  by window, where rows grow too old: the timestamp of its last row, FOREVER: not known
+    alive   windows that had a row when that was last counted"""
 
     window: WindowSpec
     intern: Intern | None = field(init=False)
     counted: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     instant: np.ndarray = field(default_factory=lambda: np.full(1, ALWAYS, np.int64))
     last: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    newest: np.ndarray = field(default_factory=lambda: np.full(1, FOREVER, np.int64))
+    alive: int = 0
 
     def __post_init__(self) -> None:
         by = self.window.by if isinstance(self.window, Partitioned) else ()
@@ -133,11 +137,24 @@ class Numbering:
         below = int(self.counted[0]) - window.count + 1 if one else ALWAYS
         age = window.age if isinstance(window, Partitioned) else None
         since = np.full(n, ALWAYS, np.int64) if age is None else ts - age
+        if age is not None and self.intern is not None and n:
+            self._forget(self.intern, code, ts, age)
         found = Bounds(n, None, ts, number, since, least, age, below)
         inside = number >= least
         return found if inside.all() else found.take(np.flatnonzero(inside))
 
+    def _forget(self, intern: Intern, code: np.ndarray, ts: np.ndarray, age: int) -> None:
+        """Let go of windows whose rows have all grown too old; these rows were the last ones."""
+        self.newest = grown(self.newest, intern.capacity, FOREVER)
+        self.newest[code] = ts  # of several the last one, as they are in order
+        if intern.wants_purge(self.alive):
+            there = self.newest[: intern.capacity] > ts[-1] - age
+            self.alive = int(there.sum())
+            if intern.wants_purge(self.alive):
+                intern.purge(there)
+                self.newest[: intern.capacity][~there] = ALWAYS
+
     @property
     def nbytes(self) -> int:
-        own = int(self.counted.nbytes + self.instant.nbytes + self.last.nbytes)
+        own = int(self.counted.nbytes + self.instant.nbytes + self.last.nbytes + self.newest.nbytes)
         return own if self.intern is None else own + self.intern.nbytes

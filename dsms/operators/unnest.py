@@ -10,7 +10,7 @@ Cost     O(1) an item; lists are opened by the column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,11 @@ import pyarrow.compute as pc
 
 from dsms import lists
 from dsms.operators.base import Builds, Stateless
+from dsms.operators.pieces import InPieces, Look, Piece
 from dsms.sql import logical as lp
 from dsms.state.batch import Batch
+
+BYTES = 1 << 18  # of lists that are opened at a time, about: a row may become many
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +78,40 @@ def unnest_op(builder: Builds, node: lp.Unnest) -> UnnestOp:
 
 
 @dataclass(slots=True)
-class UnnestOp(Stateless):
+class UnnestOp(InPieces, Stateless):
     """`items(cols, n)` answers the lists."""
 
     items: Callable[[Sequence[pa.Array], int], pa.Array]
     opening: Opening
 
-    def step(self, inputs: Sequence[Batch], upto: int) -> Batch:
+    def pieces(self, inputs: Sequence[Batch], upto: int, look: Look) -> Iterator[Piece]:
         (rows,) = inputs
-        index, place, made = self.opening.open(self.items(rows.cols, len(rows)))
+        texts = self.items(rows.cols, len(rows))
+        for start, stop, until in _parts(rows.ts, _ends(texts), upto):
+            look()
+            yield self._opened(rows.slice(start, stop), texts.slice(start, stop - start)), until
+
+    def _opened(self, rows: Batch, texts: pa.Array) -> Batch:
+        index, place, made = self.opening.open(texts)
         out = rows.take(index)
         return Batch(out.ts, out.exp, out.sign, (*out.ids, place), (*out.cols, *made), out.life)
+
+
+def _ends(texts: pa.Array) -> np.ndarray:
+    """int64[n + 1]: the bytes of all texts before each, and of all."""
+    sizes = pc.fill_null(pc.binary_length(texts), 0)
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
+
+
+def _parts(ts: np.ndarray, ends: np.ndarray, upto: int) -> Iterator[tuple[int, int, int]]:
+    """Rows first to end of whole instants, with lists of about BYTES, and the instant that they
+    reach to."""
+    start = 0
+    while ends[-1] - ends[start] > BYTES:
+        last = int(np.searchsorted(ends, ends[start] + BYTES)) - 1
+        stop = int(np.searchsorted(ts, ts[last], "right"))
+        if stop == len(ts):
+            break
+        yield start, stop, int(ts[stop - 1])
+        start = stop
+    yield start, len(ts), upto

@@ -22,8 +22,12 @@ def state(node: lp.Over) -> State:
 
 def by_keys(node: lp.Over) -> bool:
     """Whether something is kept of each key for good."""
-    for_good = keeps_all(node.window) or isinstance(node.window, Partitioned)
-    return for_good and any(frame.by and frame.span is None for frame in node.frames)
+    match node.window:
+        case Partitioned(age=age):
+            return age is None
+        case window:
+            frames = any(frame.by and frame.span is None for frame in node.frames)
+            return keeps_all(window) and frames
 
 
 def span(node: lp.Over) -> int | None:

@@ -116,6 +116,19 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "whenever a row comes",
         "name the columns",
     ),
+    (
+        "DS382",
+        "SELECT px FROM (SELECT px, ROW_NUMBER() OVER (ORDER BY px) AS rn FROM trades "
+        "QUALIFY px ^> AVG(px) OVER ()) WHERE rn <= 3",
+        "have been numbered",
+        "a subquery of its own",
+    ),
+    (
+        "DS382",
+        "SELECT px FROM trades QUALIFY ROW_NUMBER() OVER (PARTITION BY sym ORDER BY ^1) <= 3",
+        "the same of all rows",
+        "name the column",
+    ),
     ("DS382", "SELECT DISTINCT ON (^sym) px FROM trades", "which comes first", "ORDER BY"),
     (
         "DS382",

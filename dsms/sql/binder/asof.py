@@ -32,6 +32,7 @@ from dsms.sql.logical import (
     StreamScan,
     TableScan,
     Union,
+    Unnest,
     Window,
     children,
     nodes_of,
@@ -171,7 +172,7 @@ def untimely(node: Node) -> str | None:
             return "rows of a table are changed"
         case (
             Window() | Select() | Project() | Union() | JoinNRR() | Join() | MultiJoin() | Answer()
-            | AsofJoin() | Match() | Over()
+            | AsofJoin() | Match() | Over() | Unnest()
         ):  # a list  # fmt: skip
             return next((why for c in children(node) if (why := untimely(c))), None)
         case _:
@@ -223,7 +224,7 @@ def time_unit(node: Node, column: int) -> str | None:
         case Project():
             expr = node.exprs[column]
             return time_unit(node.child, expr.index) if isinstance(expr, Col) else None
-        case Window() | Select() | Answer() | JoinNRR() | Over():
+        case Window() | Select() | Answer() | JoinNRR() | Over() | Unnest():
             (child,) = children(node)
             return time_unit(child, column) if column < len(child.schema) else None
         case AsofJoin():

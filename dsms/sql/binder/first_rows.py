@@ -35,8 +35,13 @@ class _First:
 
     def of(self, query: ast.Query) -> ast.Query:
         """These of a query's rows."""
-        per = ast.Per(self.over.partition_by, pos=self.over.pos)
-        return replace(query, order_by=self.over.order_by, limit=self.count, per=per)
+        keys, order = self.over.partition_by, self.over.order_by
+        for key in (*keys, *(item.expr for item in order)):
+            if isinstance(key, ast.IntLit):
+                message = "a number in OVER is the same of all rows, and no place of a column"
+                raise error("DS382", message, key, "name the column")
+        per = ast.Per(keys, True, pos=self.over.pos)
+        return replace(query, order_by=order, limit=self.count, per=per)
 
 
 def ranked(query: ast.Query, catalog: Catalog) -> ast.Query:
@@ -227,6 +232,10 @@ def _without(
     if not kept or inner.distinct:
         message = "the subquery has no columns but the number, or leaves out equal rows by it"
         raise error("DS382", message, item, FIRST_ROWS)
+    if inner.qualify is not None:
+        message = "QUALIFY leaves out rows of the subquery that have been numbered"
+        hint = "let the condition on the number, or that of QUALIFY, stand in a subquery of its own"
+        raise error("DS382", message, inner.qualify, hint)
     first = _First(item.expr, found[1]).of(replace(query, body=replace(inner, items=kept)))
     return replace(outer, from_=(replace(ref, query=first),))
 

@@ -10,7 +10,7 @@ from dsms.sql.binder.aggregates import is_aggregate_call, position_error
 from dsms.sql.binder.context import Bound, Context
 from dsms.sql.binder.expressions import Env, bind
 from dsms.sql.binder.lists import without_order
-from dsms.sql.binder.scope import relation_scope
+from dsms.sql.binder.scope import Scope, relation_scope
 from dsms.sql.codes import error
 from dsms.sql.expr import Col, Expr
 from dsms.sql.logical import Sort
@@ -22,11 +22,13 @@ Order = tuple[Expr, bool, bool]
 @dataclass(slots=True)
 class Ordering:
     """ORDER BY of a query and the keys of its PER, handed to the block whose names they may use.
-    `keys` and `by` are filled in there.  `nested`: it is that of a subquery."""
+    `keys` and `by` are filled in there.  `nested`: it is that of a subquery; `of_rows`: names are
+    columns of FROM first (`ast.Per`)."""
 
     items: Sequence[ast.OrderItem]
     per: Sequence[ast.Expr]
     nested: bool
+    of_rows: bool = False
     keys: list[Order] = field(default_factory=list)
     by: list[Expr] = field(default_factory=list)
 
@@ -35,10 +37,22 @@ class Ordering:
         """All that it names."""
         return [*(item.expr for item in self.items), *self.per]
 
+    def known(self, scope: Scope, exprs: Sequence[Expr], names: Sequence[str]) -> list[str]:
+        """By which names it knows the columns of the select list; "": by none, since the name is
+        that of another column of FROM."""
+        if not self.of_rows:
+            return list(names)
+        return ["" if _hidden(scope, e, n) else n for e, n in zip(exprs, names, strict=True)]
+
+
+def _hidden(scope: Scope, expr: Expr, name: str) -> bool:
+    return any(c.expr != expr for c in scope.matching(ast.ColumnRef(ast.Ident(name))))
+
 
 def ordering_of(query: ast.Query, nested: bool = False) -> Ordering:
     """What is said of the order of a query."""
-    return Ordering(query.order_by, () if query.per is None else query.per.keys, nested)
+    per = query.per or ast.Per()
+    return Ordering(query.order_by, per.keys, nested, per.of_rows)
 
 
 def output_column(node: ast.Expr, names: Sequence[str], word: str = "ORDER BY") -> int | None:

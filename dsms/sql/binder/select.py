@@ -318,7 +318,7 @@ class _Block:
     ) -> tuple[list[Expr], list[str]]:
         """Fills in the ordering's keys over the select list; columns that it needs besides are
         returned, named."""
-        found, called = list(exprs), list(names)
+        found, called = list(exprs), ordering.known(env.scope, exprs, names)
         env = replace(env, place="ORDER BY")
         for item in ordering.items:
             column = self._order_column(env, item.expr, item, found, called, len(exprs))

@@ -234,9 +234,13 @@ class Over(Expr):
 @dataclass(frozen=True, slots=True)
 class Per(Node):
     """``PER k, l`` behind LIMIT: of which keys so many rows each are meant; none in ``PER ()``,
-    which is all rows together."""
+    which is all rows together.
+
+    `of_rows`: names in it, and in ORDER BY, are columns of FROM before they are those of the select
+    list, as in OVER (PARTITION BY k ORDER BY x)."""
 
     keys: tuple[Expr, ...] = ()
+    of_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
