@@ -122,6 +122,7 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         ),
         ("(SELECT MAX(w) FROM r [RANGE 5 s INTERNAL] WHERE r.k = l.k)", "DS379", "INTERNAL"),
         ("(SELECT r.k + COUNT(*) FROM r WHERE r.k = l.k)", "DS303", "neither grouped"),
+        ("(SELECT MAX(w) FROM r WHERE r.k = l.kk)", "DS201", "unknown column `l.kk`"),
         ("(SELECT MAX(x) FROM (SELECT w AS x FROM r WHERE r.k = l.k) q)", "DS322", "directly"),
         (
             "(SELECT MAX(w) FROM r WHERE EXISTS (SELECT * FROM r b WHERE b.k = l.k))",

@@ -70,6 +70,18 @@ TEXTS = [
     ),
     ("SELECT INSTANT(s) AS i FROM s", "SELECT INSTANT(s) AS i FROM z AS s"),
     (
+        "SELECT k FROM s [WHEN v > 1 UNTIL v = 0 BY v]",
+        "SELECT k FROM z [WHEN u > 1 UNTIL u = 0 BY u]",
+    ),
+    (
+        "SELECT k, COUNT(*) AS n FROM s [SESSION (v * INTERVAL 1 s) BY k INTERNAL] GROUP BY k",
+        "SELECT k, COUNT(*) AS n FROM z [SESSION (u * INTERVAL 1 s) BY k INTERNAL] GROUP BY k",
+    ),
+    (
+        "SELECT k FROM s WHERE k > (SELECT MAX(v) FROM x WHERE x.v = s.v)",
+        "SELECT k FROM z AS s WHERE k > (SELECT MAX(v) FROM x WHERE x.v = s.u)",
+    ),
+    (
         "SELECT v FROM s [RANGE 9 s] UNION ALL SELECT v FROM x [RANGE 9 s]",
         "SELECT u AS v FROM z [RANGE 9 s] UNION ALL SELECT v FROM x [RANGE 9 s]",
     ),

@@ -93,7 +93,7 @@ def _plain(value: Any) -> object:
             return "constant", repr(value.value), str(value.type)
         case Call():
             return value.fn, _plain(value.args), str(value.type), _plain(value.params)
-        case AggCall() | lp.Frame():
+        case AggCall() | lp.Frame() | Session() | When():
             return [
                 (f.name, _plain(getattr(value, f.name))) for f in fields(value) if f.name != "name"
             ]

@@ -144,13 +144,12 @@ def _ambiguous(ref: ast.ColumnRef, found: Sequence[VisibleColumn]) -> Exception:
 
 
 def _unknown(scope: Scope, ref: ast.ColumnRef) -> Exception:
-    if ref.table is not None and not any(s.knows(ref.table) for s in _levels(scope)):
-        if any(s.matching(ref) for s in scope.beyond):
-            return _out_of_reach(ref)
+    all_ = (*_levels(scope), *scope.beyond)
+    if ref.table is not None and not any(s.knows(ref.table) for s in all_):
         return _unknown_relation(scope, ref.table)
     if any(s.matching(ref) for s in scope.beyond):
         return _out_of_reach(ref)
-    known = _names(scope, ref.table)
+    known = _names(_levels(scope), ref.table) or _names(scope.beyond, ref.table)
     shown = ref.name.text if ref.table is None else f"{ref.table.text}.{ref.name.text}"
     hint = suggest(ref.name.text, known, "columns")
     if not known and ref.table is None:
@@ -187,9 +186,9 @@ def _unknown_relation(scope: Scope, table: ast.Ident) -> Exception:
     return error("DS204", message, table, suggest(table.text, known, "in FROM"))
 
 
-def _names(scope: Scope, table: ast.Ident | None) -> list[str]:
+def _names(scopes: Iterable[Scope], table: ast.Ident | None) -> list[str]:
     out: list[str] = []
-    for level in _levels(scope):
+    for level in scopes:
         for c in level.columns:
             if table is None or any(table.matches(a) for a in c.aliases):
                 out.append(c.name)
