@@ -10,8 +10,9 @@ from dsms.commands.quotas import minding_state
 from dsms.commands.show_memory import held
 from dsms.errors import DsmsError, UsageError
 from dsms.reads.archives import ArchiveRunner
-from dsms.sessions import Memory, MemoryLine, Sessions
-from dsms.sql.catalog import StreamDef, TableDef
+from dsms.running.writers import FramePart
+from dsms.sessions import Connectors, Memory, MemoryLine, Sessions
+from dsms.sql.catalog import ConnectorDef, StreamDef, TableDef
 from dsms.taking import Taking
 
 if TYPE_CHECKING:
@@ -121,10 +122,39 @@ class Hosting(Taking):
         (`Settings.pause`)."""
         self.runtime.settings.pause = over
 
-    def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None:
+    def serve_with(
+        self,
+        sessions: Sessions,
+        memory: Memory | None = None,
+        connectors: Connectors | None = None,
+    ) -> None:
         """What statements see of the server that it runs in (`Settings.sessions`,
-        `Settings.memory`)."""
-        self.runtime.settings.sessions, self.runtime.settings.memory = sessions, memory
+        `Settings.memory`, `Settings.connectors`)."""
+        settings = self.runtime.settings
+        settings.sessions, settings.memory, settings.connectors = sessions, memory, connectors
+
+    def connectors(self) -> dict[str, ConnectorDef]:
+        """What is declared of sources and sinks, by key.  It never changes: after a change there
+        is another one, so any thread may ask for it."""
+        return self.runtime.catalog.connectors
+
+    def called(self, address: str) -> str:
+        """The name of the stream or query that has the address (`ConnectorDef.object`)."""
+        return self.runtime.catalog.called(address)
+
+    def tells_signs(self, query: str) -> bool:
+        """Whether rows of its answer leave, as well as enter: of a view, or of Dstream."""
+        output = self.runtime.queries[self.key_of(query)].output
+        return output.kind in ("rstream", "dstream") and output.slide is None
+
+    def results_of(self, query: str) -> int | None:
+        """The number of its next result row; None: there is no such query.  Any thread may ask."""
+        found = self.runtime.queries.get(self.key_of(query))
+        return None if found is None else found.seq
+
+    def writer(self, client: str, stream: str) -> FramePart | None:
+        """The newest frame of a writer on a stream, or what of it has been applied."""
+        return self.writers.newest.get((client, self.key_of(stream)))
 
     def under_way(self) -> str:
         """The name of the query that has its turn, or had the last one."""

@@ -8,9 +8,25 @@ from collections.abc import Iterator
 _VERB = re.compile(r"\b(?:create|alter)\b", re.IGNORECASE)
 _USER = re.compile(r"\buser\b", re.IGNORECASE)
 _SECRET = re.compile(
-    r"\b(?:password|token)\s*['\"]|\bpassword\s*(?:=|\bto\b|\bfor\b)|\bidentified\b", re.IGNORECASE
+    r"\b(?:password|token)\s*['\"]"
+    # where it is read from is none
+    r"|\bpassword\s*(?:=(?!\s*(?:env|file)\s*\()|\bto\b|\bfor\b)|\bidentified\b",
+    re.IGNORECASE,
 )
-_WORDS = ("password", "token", "identified", "user")  # without these there is none
+# of sources and sinks: options that hold one, and URLs
+_CONNECTOR = re.compile(r"\b(?:source|sink)\b", re.IGNORECASE)
+_OPTION = re.compile(
+    r"(?:password|secret|token|passwd|key)\w{0,20}\"?\s*=\s*'|://[^/@\s':]*:[^/@\s']+@",
+    re.IGNORECASE,
+)
+_WORDS = (
+    "password",
+    "token",
+    "identified",
+    "user",
+    "source",
+    "sink",
+)  # without these there is none
 # of other systems: all that follows may be one
 _LOGIN = re.compile(r"(\s*(?:connect|login|auth)\b).*", re.IGNORECASE | re.DOTALL)
 # what may hide a secret: strings, comments and quoted names, whether they are closed or not
@@ -38,7 +54,10 @@ def is_secret(text: str) -> bool:
         if not any(word in low for word in _WORDS):
             return _LOGIN.match(text) is not None
     return bool(
-        _SECRET.search(text) or (_VERB.search(text) and _USER.search(text)) or _LOGIN.match(text)
+        _SECRET.search(text)
+        or (_VERB.search(text) and _USER.search(text))
+        or _LOGIN.match(text)
+        or (_CONNECTOR.search(text) and _OPTION.search(text))
     )
 
 

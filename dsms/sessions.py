@@ -1,12 +1,12 @@
-"""What statements see of the server that an engine runs in: its sessions, and the memory that all
-of it may take.
+"""What statements see of the server that an engine runs in: its sessions, the memory that all of it
+may take, and its sources and sinks.
 
-An engine in a program of its own has neither, and says so (DS661) or shows nothing.
+An engine in a program of its own has none of them, and says so (DS661, DS446) or shows nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -115,4 +115,51 @@ class Memory(Protocol):
         DS625.
 
         who  its `Cancel`, by which its session is known; or None"""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorLine:
+    """How a source or sink does.
+
+    state       running, waiting (for the next try), failed (it is not tried again) or paused
+    rows        that it has brought in or told since the server started; `rejected`: messages and
+                rows that were none
+    lag         what it has not brought in or told yet, as far as that is known: rows or messages
+    error       the last one, on one line, even if it runs again
+    restarts    since the server started
+    position    where it stands: for a source of the other side, for a sink the next result row
+    since       when it came into its state, µs since the epoch
+    """
+
+    state: str
+    rows: int = 0
+    rejected: int = 0
+    lag: int | None = None
+    error: str | None = None
+    restarts: int = 0
+    position: str | None = None
+    since: int | None = None
+
+
+class Connectors(Protocol):
+    """What runs the sources and sinks that are declared."""
+
+    def check(
+        self, kind: str, connector: str, options: Mapping[str, Any], place: tuple[int, int]
+    ) -> None:
+        """Raise DS447, DS448, DS449, DS663 if there can be none of that kind with these
+        options.  `place`: line and column of the statement"""
+        ...
+
+    def changed(self) -> None:
+        """There are others now, or a state is asked for anew."""
+        ...
+
+    def retry(self, key: str) -> None:
+        """One that waits or has failed is to be tried at once."""
+        ...
+
+    def line(self, key: str) -> ConnectorLine:
+        """How the source or sink of that key does."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsms.sessions import Memory, Sessions
+from dsms.sessions import Connectors, Memory, Sessions
 
 CHANGEABLE: dict[str, tuple[str, ...]] = {
     "query_scheduler": ("none", "aggressive", "conservative", "hybrid"),
@@ -81,6 +81,7 @@ class Settings:
     quota             of users who have none of their own (`dsms.rights.quotas`)
     sessions          of the server that the engine runs in (SHOW SESSIONS); None: there is none
     memory            that all of it may take (SHOW MEMORY); None: there is no limit
+    connectors        runs sources and sinks (CREATE SOURCE); None: there are none (DS446)
     eager_instants    look for expired rows at every instant instead of once a step (benchmarks of
                       the thesis)
     """
@@ -121,4 +122,5 @@ class Settings:
     quota: Mapping[str, int] = field(default_factory=dict)
     sessions: Sessions | None = None
     memory: Memory | None = None
+    connectors: Connectors | None = None
     eager_instants: bool = False

@@ -72,19 +72,19 @@ class Taking(Listening):
         cancel: Cancel | None = None,
         upsert: bool = False,
         waited: Waited | None = None,
+        position: str | None = None,
     ) -> IngestReport:
         """Rows for a stream or table: Arrow, pandas, polars, a dict of columns or a list of rows.
 
         Rows of a table are inserted; those with a key that is there are refused, or with `upsert`
         take the place of the rows that have it (DS440: there are no keys).
-
         `client` and `seq`: a frame with a `seq` not above the client's last one on this stream is a
         repeat and changes nothing.  A frame may come in parts: these are its rows from number
         `first` on, and `last` says that none follow; what of it has been applied is not applied
-        again.  With a data folder the rows are written down first, as the stream's `durability`
-        says.  `waited` says how long they have waited for this call: what a stream that may shed
-        goes by.  Raises UsageError DS401 (no such stream), DS5xx (data that can't be taken as a
-        whole, or written down)."""
+        again; `position` is kept with them (`writer`).  With a data folder rows are written
+        down first, as the `durability` of the stream says.  `waited`: how long they have waited for
+        this call, by which a stream sheds.  Raises UsageError DS401 (no such stream), DS5xx (data
+        that can't be taken as a whole, or written down)."""
         key = self._taker(stream)
         part: FramePart | None = None
         done = 0
@@ -98,7 +98,7 @@ class Taking(Listening):
             check_upsert(f"stream {stream}" if table is None else f"table {stream}", table)
         rows = data if isinstance(data, Converted) else self._converted(key, data)
         if client is not None and seq is not None:
-            part = FramePart(client, seq, max(done, first + len(rows)), last)
+            part = FramePart(client, seq, max(done, first + len(rows)), last, position)
             if done > first:
                 rows = rows.after(done - first)
         if table is not None:

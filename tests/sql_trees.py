@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dsms.sql import ast, literals
 from dsms.sql.ast import Duration, Ident, Unit
+from tests.connectors.trees import connectors
 
 _plain = st.sampled_from(["a", "b", "Total", "x1", "_u", "größe", "min", "hour", "value", "Name2"])
 _soft = st.sampled_from(
@@ -438,6 +439,9 @@ _functions = (
 _owned = st.sampled_from([ast.ObjectKind.STREAM, ast.ObjectKind.TABLE])
 
 
+_connectors = connectors(idents, st.one_of(_words, _numbers, _bool), _texts)
+
+
 def statements() -> st.SearchStrategy[ast.Statement]:
     """Any statement."""
     return st.one_of(
@@ -462,6 +466,7 @@ def statements() -> st.SearchStrategy[ast.Statement]:
         st.builds(ast.Heartbeat, idents, instants),
         st.builds(ast.EndStream, idents),
         st.builds(ast.Punctuate, idents, expressions, _optional(instants)),
+        _connectors,
         st.builds(ast.PauseQuery, idents),
         st.builds(ast.ResumeQuery, idents),
         st.builds(ast.RenameQuery, idents, idents),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dsms.api import Done
 from dsms.commands.archives import leave
+from dsms.commands.connectors import drop_attached, refuse_attached
 from dsms.commands.define import forget_query
 from dsms.commands.feeding import forget_stream
 from dsms.commands.late import fed_note, feeding, late_dropping
@@ -52,6 +53,8 @@ def drop(
             allowed(_dropping(one))
             if catalog.find(one.name) is None:
                 _refuse_used(runtime, key, kind, found.name, catalog)
+        places = [place for one in (*users, found) for place in _places(one)]
+        gone += drop_attached(runtime, store, places, writers)
         for one in users:
             text = to_sql(_dropping(one))
             _drop(runtime, store, one, text, catalog, writers)
@@ -72,6 +75,8 @@ def _drop(
     if isinstance(found, QueryDef):
         check_alone(runtime, runtime.queries[key])
     _refuse_used(runtime, key, kind, found.name, catalog)
+    for one in _places(found):
+        refuse_attached(runtime, one, f"{kind} {found.name}")
     fed = feeding(runtime, key, others=True) if kind == "stream" else []
     fed = [late_dropping(stream) for stream in fed]
     stays = leave(runtime, key, kind)
@@ -90,6 +95,12 @@ def _drop(
     runtime.rights = runtime.rights.without(key)
     runtime.comments.pop(key, None)
     return stays, fed_note(fed, catalog)
+
+
+def _places(found: Object) -> list[str]:
+    """Its key, and that of the query which goes with a stream."""
+    own = found.own if isinstance(found, StreamDef) else None
+    return [found.home] if own is None else [found.home, Catalog.key(own)]
 
 
 def _dropping(found: Object) -> ast.Drop:

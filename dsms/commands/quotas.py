@@ -41,6 +41,17 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.types import INT, STRING
 
 PATIENT = 4  # a user's largest query is stopped when he has a quarter more than he may
+# statements after which more is kept
+GROWING = (
+    ast.AddColumn
+    | ast.CreateStream
+    | ast.CreateTable
+    | ast.CreateQuery
+    | ast.ResumeQuery
+    | ast.Insert
+    | ast.Update
+    | ast.SelectStatement
+)
 _HELD = ("streams", "indices", "tables", "queries", "results", "subscribers")
 
 

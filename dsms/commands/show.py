@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.api import Rows, shown_instant
+from dsms.commands.connectors import show_connectors
 from dsms.commands.own_functions import describe_function, known, show_aggregates
 from dsms.commands.quotas import show_quotas
 from dsms.commands.rows import as_rows
@@ -48,9 +49,9 @@ def showing(
     caller: Caller | None = None,
 ) -> Free[Rows]:
     """SHOW STREAMS | TABLES | QUERIES | FUNCTIONS | AGGREGATES | WINDOWS | SHARING | ARCHIVES |
-    SETTINGS | SESSIONS | MEMORY | USERS | GRANTS | QUOTAS [LIKE 'pattern'] [WHERE
-    condition]: what is in the catalog that is given.  What there may be many of comes a few at a
-    time, each line as things are then; `see` gives the catalog of that moment."""
+    SETTINGS | SESSIONS | MEMORY | USERS | GRANTS | QUOTAS | SOURCES | SINKS [LIKE 'pattern']
+    [WHERE condition]: what is in the catalog that is given.  What there may be many of comes a few
+    at a time, each line as things are then; `see` gives the catalog of that moment."""
     rows = yield from _all(runtime, statement, catalog, see, caller)
     if statement.like is not None:
         rows = _named_like(rows, statement.like)
@@ -124,6 +125,8 @@ def _all(
             return show_grants(runtime.rights, catalog, statement.of)
         case ast.ShowKind.QUOTAS:
             return (yield from show_quotas(runtime, catalog, statement.of))
+        case ast.ShowKind.SOURCES | ast.ShowKind.SINKS:
+            return show_connectors(runtime, statement.what.removesuffix("S"))
 
 
 def _status(runtime: Runtime, key: str, catalog: Catalog) -> StreamStatus:

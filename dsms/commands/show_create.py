@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dsms.api import Rows
+from dsms.commands.connectors import declaration as declared_connector
+from dsms.commands.connectors import known as known_connector
+from dsms.commands.connectors import of_kind
 from dsms.commands.dropping import Object, kind_of
 from dsms.commands.explain import check_shown, registered
 from dsms.commands.own_functions import known
@@ -26,7 +29,7 @@ from dsms.errors import UsageError
 from dsms.rights.seen import seen
 from dsms.running.runtime import Runtime
 from dsms.sql import ast
-from dsms.sql.catalog import Catalog, FunctionDef, QueryDef, StreamDef, TableDef
+from dsms.sql.catalog import Catalog, ConnectorDef, FunctionDef, QueryDef, StreamDef, TableDef
 from dsms.sql.declared import Declaration, declaration, named_in, read_by
 from dsms.sql.printer import to_sql
 from dsms.sql.suggest import hint, listed
@@ -48,6 +51,8 @@ def _lines(runtime: Runtime, statement: ast.ShowCreate, catalog: Catalog) -> Ite
             yield role_line(known_role(runtime.rights, name, catalog))
         case (ast.MadeKind.AGGREGATE | ast.MadeKind.FUNCTION) as kind, ast.Ident() as name:
             yield _function(known(catalog, kind, name))
+        case (ast.MadeKind.SOURCE | ast.MadeKind.SINK) as kind, ast.Ident() as name:
+            yield _connector(known_connector(catalog, kind, name), catalog)
         case ast.MadeKind(), ast.Ident() as name:
             yield _object(runtime, statement.kind, name, catalog)
         case _:
@@ -99,6 +104,10 @@ def _function(found: FunctionDef) -> Line:
     return found.kind, found.name, found.sql
 
 
+def _connector(found: ConnectorDef, catalog: Catalog) -> Line:
+    return found.kind, found.name, to_sql(declared_connector(found, catalog))
+
+
 def _line(found: Object, said: Declaration) -> Line:
     return kind_of(found), found.name, to_sql(said)
 
@@ -107,8 +116,8 @@ def _line(found: Object, said: Declaration) -> Line:
 
 
 def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
-    """Roles, users, what is declared (each behind what it reads), grants.  As a comment: what
-    would read more if somebody else made it, and what needs that."""
+    """Roles, users, what is declared (each behind what it reads), grants, sources, sinks.  As a
+    comment: what would read more if somebody else made it, and what needs that."""
     rights, functions = runtime.rights, list(runtime.catalog.functions.values())
     there, given = _declared(runtime.catalog), list(grants(rights, runtime.catalog))
     yield from map(role_line, rights.roles.values())
@@ -123,6 +132,9 @@ def _all(runtime: Runtime, catalog: Catalog) -> Iterator[Line]:
         yield _line(found, said) if why is None else _comment(_line(found, said), why)
     for key, line in given:
         yield _comment(line) if key in left_out else line
+    for one in (*of_kind(runtime.catalog, "source"), *of_kind(runtime.catalog, "sink")):
+        line = _connector(one, runtime.catalog)
+        yield _comment(line) if Catalog.key(one.object) in left_out else line
 
 
 def _keys(found: Object) -> set[str]:

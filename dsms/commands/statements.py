@@ -14,6 +14,7 @@ from dsms.commands import (
     change,
     clocks,
     commenting,
+    connectors,
     define,
     dropping,
     explain,
@@ -33,7 +34,7 @@ from dsms.commands import (
 from dsms.commands.add_column import add_column, adding_column
 from dsms.commands.planning import is_big
 from dsms.commands.points import PointRead, selecting
-from dsms.commands.quotas import check_state
+from dsms.commands.quotas import GROWING, check_state
 from dsms.commands.registering import Registering
 from dsms.commands.reopen import reopen
 from dsms.commands.set_clock import set_clock
@@ -60,16 +61,6 @@ from dsms.sql.script import Piece, pieces
 
 LONG = 1 << 14  # characters of a script whose statements are looked for apart
 READING = select.Selection | PointRead
-GROWING = (
-    ast.AddColumn
-    | ast.CreateStream
-    | ast.CreateTable
-    | ast.CreateQuery
-    | ast.ResumeQuery
-    | ast.Insert
-    | ast.Update
-    | ast.SelectStatement
-)
 
 
 class Commanded(clocks.Clocked, Protocol):
@@ -397,4 +388,11 @@ def run(
             return sessions.cancel_session(runtime, statement, catalog)
         case ast.Lookup():
             return lookup.lookup(runtime, statement, catalog, cancel)
+        case (
+            ast.CreateConnector()
+            | ast.DropConnector()
+            | ast.PauseConnector()
+            | ast.ResumeConnector()
+        ):
+            return connectors.change(runtime, store, statement, sql, catalog, engine.writers)
     raise InternalError("DS901", f"nothing runs {type(statement).__name__}; please report this")

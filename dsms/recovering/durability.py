@@ -59,8 +59,10 @@ class Durability:
         client, seq, done, last = (
             (part.client, part.seq, part.done, part.last) if part else (None, None, 0, True)
         )
+        position = part.position if part else None
+        refusals = tuple(rows.refusals)
         record = records.StreamRows(
-            rows.columns, now, rows.kept, client, seq, done, last, tuple(rows.refusals), shed
+            rows.columns, now, rows.kept, client, seq, done, last, refusals, shed, position
         )
         journal.append(stream, records.ROWS, records.encode(record))
         self.begun(journal.lsn)

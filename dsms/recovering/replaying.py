@@ -128,7 +128,7 @@ def _again(saver: Durability, entry: Entry) -> None:
                 part = (
                     None
                     if r.client is None or r.seq is None
-                    else FramePart(r.client, r.seq, r.done, r.last)
+                    else FramePart(r.client, r.seq, r.done, r.last, r.position)
                 )
                 engine.take(
                     entry.stream,

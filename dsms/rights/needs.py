@@ -101,6 +101,10 @@ def needs(statement: ast.AnyStatement) -> tuple[Need, ...]:
             return ADMINISTER
         case ast.GrantRole() | ast.RevokeRole():
             return ADMINISTER
+        case ast.CreateConnector() | ast.DropConnector():  # the server acts in its own name
+            return ADMINISTER
+        case ast.PauseConnector() | ast.ResumeConnector():
+            return ADMINISTER
         case _:
             assert_never(statement)
 
@@ -124,7 +128,7 @@ def _explained(target: ast.SelectStatement | ast.CreateQuery | ast.Ident) -> tup
 
 def _read_back(statement: ast.ShowCreate) -> tuple[Need, ...]:
     match statement.kind:
-        case None:
+        case None | ast.MadeKind.SOURCE | ast.MadeKind.SINK:
             return ADMINISTER
         case ast.MadeKind.QUERY:  # as of EXPLAIN QUERY; the rest is judged by `show_create`
             return (Need(Right.ADMIN, statement.name),)
@@ -141,6 +145,8 @@ def _shown(what: ShowKind) -> tuple[Need, ...]:
         case (
             ShowKind.WINDOWS | ShowKind.SHARING | ShowKind.MEMORY
         ):  # what queries of all users have in common
+            return ADMINISTER
+        case ShowKind.SOURCES | ShowKind.SINKS:  # errors and positions tell of the other side
             return ADMINISTER
         case (
             ShowKind.STREAMS

@@ -97,6 +97,7 @@ def seen(catalog: Catalog, rights: Rights, user: str | None, explained: bool = F
         catalog.plans,
         catalog.moved,
         catalog.functions,
+        catalog.connectors,
         all=catalog,
         rights=rights,
         who=user,

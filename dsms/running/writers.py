@@ -14,12 +14,16 @@ Key = tuple[str, str]  # client, stream
 @dataclass(frozen=True, slots=True)
 class FramePart:
     """Rows of a frame: its writer, its number, how many of its rows there are up to and with these,
-    and whether that is all of it."""
+    and whether that is all of it.
+
+    `position`: where its writer goes on reading once it is told no more than this (a source's text,
+    which is behind the last whole frame); None: it says nothing of that"""
 
     client: str
     seq: int
     done: int
     last: bool
+    position: str | None = None
 
 
 @dataclass(slots=True)
@@ -39,6 +43,11 @@ class Writers:
         if known is None or seq > known.seq:
             return 0
         return None if seq < known.seq or known.last else known.done
+
+    def forget_client(self, client: str) -> None:
+        """The writer is no more."""
+        for key in [k for k in self.newest if k[0] == client]:
+            self._remove(key)
 
     def forget(self, stream: str) -> None:
         """The stream is dropped: one that is made under its name has had no frames."""

@@ -32,6 +32,14 @@ from dsms.sql.nodes.base import (
     walk,
 )
 from dsms.sql.nodes.clocks import EndStream, Heartbeat, Punctuate
+from dsms.sql.nodes.connectors import (
+    ConnectorKind,
+    CreateConnector,
+    DropConnector,
+    PauseConnector,
+    ResumeConnector,
+    SecretOption,
+)
 from dsms.sql.nodes.expressions import (
     And,
     Between,
@@ -214,6 +222,10 @@ AnyStatement = (
     | Revoke
     | GrantRole
     | RevokeRole
+    | CreateConnector
+    | DropConnector
+    | PauseConnector
+    | ResumeConnector
 )  # every statement that there is, for a `match` that forgets none
 
 __all__ = [
@@ -240,6 +252,8 @@ __all__ = [
     "Comparison",
     "Confidential",
     "Conflict",
+    "ConnectorKind",
+    "CreateConnector",
     "CreateFunction",
     "CreateQuery",
     "CreateRole",
@@ -251,6 +265,7 @@ __all__ = [
     "Delete",
     "Describe",
     "Drop",
+    "DropConnector",
     "DropFunction",
     "DropRole",
     "DropUser",
@@ -308,6 +323,7 @@ __all__ = [
     "Over",
     "Parameter",
     "ParameterDef",
+    "PauseConnector",
     "PauseQuery",
     "Per",
     "Pos",
@@ -321,6 +337,7 @@ __all__ = [
     "RenameColumn",
     "RenameQuery",
     "Reopen",
+    "ResumeConnector",
     "ResumeQuery",
     "Revoke",
     "RevokeRole",
@@ -330,6 +347,7 @@ __all__ = [
     "Sample",
     "ScalarQuery",
     "SecretKind",
+    "SecretOption",
     "Select",
     "SelectItem",
     "SelectStatement",

@@ -200,6 +200,42 @@ class FunctionDef:
         return f"{self.name}({self.arguments})"
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorDef:
+    """A source or a sink.
+
+    kind       source | sink
+    connector  what it speaks to: a word that the server knows (mqtt, webhook)
+    object     address of the stream that it feeds, or of the query that it tells of
+    options    names in small letters, and values; a secret is (place, key): ("env", "X")
+    number     how many had been made before it: one that is made anew is another one
+    paused     it does nothing until it is resumed
+    """
+
+    kind: str
+    name: str
+    connector: str
+    object: str
+    options: tuple[tuple[str, Option | tuple[str, str]], ...] = ()
+    number: int = 0
+    paused: bool = False
+
+    @property
+    def home(self) -> str:
+        """What it is owned and stored under; no other object's key has that end."""
+        return connector_home(self.kind, self.name)
+
+    @property
+    def writer(self) -> str:
+        """The name under which a source numbers its frames: no session's has that beginning."""
+        return f"\0source\x1f{self.name.casefold()}#{self.number}"
+
+
+def connector_home(kind: str, name: str) -> str:
+    """Where a source or sink of that name is."""
+    return f"{name.casefold()}\0{kind}"
+
+
 INSTANT, NOTHING = -1, -2
 Made = TypeVar("Made", StreamDef, TableDef, QueryDef)
 
@@ -227,13 +263,17 @@ class Catalog:
     moved: dict[str, str] = field(default_factory=dict)
     # functions of one's own, which have names of their own: by name, in any case
     functions: dict[str, FunctionDef] = field(default_factory=dict)
+    # sources and sinks, by `ConnectorDef.home`, and how many have been made
+    connectors: dict[str, ConnectorDef] = field(default_factory=dict)
+    connected: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds = ("streams", "tables", "queries", "functions")
+        kinds = ("streams", "tables", "queries", "functions", "connectors", "connected")
         return {kind: getattr(self, kind) for kind in kinds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.plans, self.moved, self.functions = {}, {}, {}
+        self.connectors, self.connected = {}, 0
         for name, value in state.items():
             setattr(self, name, value)
         for found in self._all():
@@ -306,6 +346,10 @@ class Catalog:
         """What the user may read of an object that stands in FROM: what any of these shows; None:
         the whole of it."""
         return None
+
+    def attached(self, key: str) -> list[ConnectorDef]:
+        """The sources of a stream, the sinks of a query."""
+        return [c for c in self.connectors.values() if self.key(c.object) == key]
 
     def whose(self, query: QueryDef) -> StreamDef | None:
         """The stream that the query goes with (`StreamDef.own`)."""

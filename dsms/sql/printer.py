@@ -7,7 +7,7 @@ messages can quote parts.
 
 from __future__ import annotations
 
-from dsms.sql import ast, print_match, print_rights, print_small, print_windows
+from dsms.sql import ast, print_connectors, print_match, print_rights, print_small, print_windows
 from dsms.sql.literals import duration_text
 from dsms.sql.print_expressions import (
     Expressions,
@@ -17,7 +17,6 @@ from dsms.sql.print_expressions import (
     instant,
     name,
     names,
-    option_value,
     type_name,
 )
 
@@ -63,8 +62,8 @@ def _part(node: ast.Node) -> str:
             return frame_bound(node)
         case ast.Slide():
             return boundaries(node)
-        case ast.Option(key, value):
-            return f"{name(key)} = {option_value(value)}"
+        case ast.Option() | ast.SecretOption():
+            return print_connectors.option(node)
         case ast.ColumnDef(column, type_, not_null, made, default):
             behind = f"{' NOT NULL' if not_null else ''}{_made(made)}"
             behind += f" DEFAULT ({_expressions.text(default)})" if default is not None else ""
@@ -348,7 +347,7 @@ def _change(node: ast.Statement) -> str:
         case ast.Delete(table, where):
             return _joined(f"DELETE FROM {name(table)}", _where(where), _at(node.at))
         case _:
-            return print_rights.text(node, _expressions)
+            return print_connectors.text(node) or print_rights.text(node, _expressions)
 
 
 def _conflict(node: ast.Conflict | None) -> str:

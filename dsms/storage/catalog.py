@@ -33,7 +33,7 @@ from dsms.tables.changes import Change, TableSnapshot
 VERSION = 6  # of this layout: raise it with every change, and convert older files on opening
 APPLICATION = 0x64736D73  # "dsms": marks the file as ours
 
-Kind = Literal["stream", "table", "query", "function"]
+Kind = Literal["stream", "table", "query", "function", "connector"]
 Setting = str | int | float | bool | None | list | dict
 
 _LAYOUT = """
@@ -160,6 +160,10 @@ class CatalogStore:
     def add_function(self, definition: FunctionDef) -> None:
         """Keep the declaration of a function or aggregate of one's own."""
         self._add("function", definition.home, definition.name, definition.sql, ())
+
+    def add(self, kind: Kind, key: str, name: str, sql: str) -> None:
+        """Keep the declaration of an object that has no options of its own."""
+        self._add(kind, key, name, sql, ())
 
     def drop(self, kind: Kind, key: str, changed: Sequence[StreamDef] = ()) -> None:
         """Forget a declaration, and the rows if it is a table.  Nothing happens if there is

@@ -21,8 +21,8 @@ ROWS, LATE, HEARTBEAT, MOVED, ENDED, ADVANCE, GROUP, PUNCTUATION = range(1, 9)
 
 @dataclass(frozen=True, slots=True)
 class StreamRows:
-    """Converted rows of a stream: what `Engine.take` is given.  `client`, `seq`, `done`, `last`:
-    see `dsms.running.writers.FramePart`."""
+    """Converted rows of a stream: what `Engine.take` is given.  `client`, `seq`, `done`, `last`,
+    `position`: see `dsms.running.writers.FramePart`."""
 
     columns: tuple[pa.Array, ...]
     now: int | None = None
@@ -33,6 +33,7 @@ class StreamRows:
     last: bool = True
     refusals: tuple[Refusal, ...] = ()
     shed: Shed | None = None
+    position: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ def encode(record: Any) -> list[Any]:
                 refusals,
                 record.kept is not None,
                 record.shed,
+                *([] if record.position is None else [record.position]),
             ]
             columns = (
                 record.columns if record.kept is None else (*record.columns, pa.array(record.kept))
@@ -133,7 +135,8 @@ def decode(kind: int, payload: memoryview) -> Any:
     if kind == GROUP:
         return StreamGroup(columns, head[0], tuple(map(tuple, head[1])))
     now, client, seq, done, last, refusals, some, *more = head
-    shed = more[0] if more else None  # records of before had none
+    # records of before had none, and those of most writers have no position
+    shed, position, *_ = [*more, None, None]
     kept = columns[-1].to_numpy() if some else None
     return StreamRows(
         columns[:-1] if some else columns,
@@ -145,6 +148,7 @@ def decode(kind: int, payload: memoryview) -> Any:
         last,
         tuple(Refusal(*t) for t in refusals),
         None if shed is None else Shed(*shed),
+        position,
     )
 
 

@@ -33,6 +33,8 @@ class Config:
     state_key_file: str | None = None  # holds the key that `data` is encrypted with
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
     files: tuple[str, ...] = ()  # folders whose files statements may name
+    sink_files: tuple[str, ...] = ()  # folders in which sinks may write
+    secrets: str | None = None  # the folder of secrets that sources and sinks may name
     functions: str | None = None  # the folder of functions in Python that statements may name
     function_timeout: float = 10.0  # seconds that a call of one may take
     function_bytes: int = 1 << 30  # of memory that it may take
@@ -124,6 +126,11 @@ class Config:
         for folder in self.files:
             if not Path(folder).is_dir():
                 raise UsageError("DS640", f"files: {folder} is no folder")
+        for folder in self.sink_files:
+            if not Path(folder).is_dir():
+                raise UsageError("DS640", f"sink_files: {folder} is no folder")
+        if self.secrets is not None and not Path(self.secrets).is_dir():
+            raise UsageError("DS640", f"secrets: {self.secrets} is no folder")
         if self.functions is not None and not Path(self.functions).is_dir():
             raise UsageError("DS640", f"functions: {self.functions} is no folder")
         self._check_audit()

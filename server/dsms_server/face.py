@@ -11,8 +11,8 @@ from dsms.errors import DsmsError, UsageError
 from dsms.frames import Frame
 from dsms.intake.shedding import Waited
 from dsms.rights import Rights
-from dsms.sessions import Caller, Memory, MemoryLine, Sessions
-from dsms.sql.catalog import StreamDef, TableDef
+from dsms.sessions import Caller, Connectors, Memory, MemoryLine, Sessions
+from dsms.sql.catalog import ConnectorDef, StreamDef, TableDef
 from dsms.sql.parameters import Values
 
 
@@ -57,6 +57,23 @@ class Recovered(Protocol):
     records: int
     rows: int
     notes: list[str]
+
+
+class Written(Protocol):
+    """The newest frame of a writer: its number, how many of its rows are applied, whether that is
+    all of it, and the position that came with them."""
+
+    @property
+    def seq(self) -> int: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def last(self) -> bool: ...
+
+    @property
+    def position(self) -> str | None: ...
 
 
 class EngineFace(Protocol):
@@ -104,7 +121,22 @@ class EngineFace(Protocol):
         cancel: Cancel | None = None,
         upsert: bool = False,
         waited: Waited | None = None,
+        position: str | None = None,
     ) -> IngestReport: ...
+
+    def writer(self, client: str, stream: str) -> Written | None: ...
+
+    def connectors(self) -> Mapping[str, ConnectorDef]:
+        """In any thread."""
+        ...
+
+    def called(self, address: str) -> str: ...
+
+    def results_of(self, query: str) -> int | None:
+        """In any thread."""
+        ...
+
+    def tells_signs(self, query: str) -> bool: ...
 
     def changing(self, name: str) -> Future[None] | None:
         """Where a statement is changing the table of that name, until when rows for it wait."""
@@ -187,7 +219,12 @@ class EngineFace(Protocol):
 
     def pause_with(self, over: Callable[[], bool]) -> None: ...
 
-    def serve_with(self, sessions: Sessions, memory: Memory | None = None) -> None: ...
+    def serve_with(
+        self,
+        sessions: Sessions,
+        memory: Memory | None = None,
+        connectors: Connectors | None = None,
+    ) -> None: ...
 
     def under_way(self) -> str: ...
 

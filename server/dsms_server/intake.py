@@ -21,6 +21,7 @@ from dsms_server.worker import Steps, Worker
 
 QUIET = 10.0  # seconds without a row shed, after which a stream is said to keep all
 LEAST_OF_TABLE = 1 << 14  # rows of a slice of a frame for a table
+Positions = tuple[str | None, str | None]
 log = logging.getLogger("dsms.server")
 
 
@@ -80,10 +81,12 @@ class Intake:
         user: str | None = None,
         upsert: bool = False,
         came: float | None = None,
+        positions: Positions = (None, None),
     ) -> Steps:
         """Apply one frame of rows in slices; the result is its IngestReport.
 
-        `came`: at which time of `clock.elapsed` it did"""
+        `came`: at which time of `clock.elapsed` it did; `positions`: kept with its rows, of what
+        stands before it, and behind it"""
         cancel.check()
         self._worker.about(f"rows for {stream}")
         self._names.check(user, "ingest", stream)
@@ -102,7 +105,9 @@ class Intake:
             piece = part(rows, first, self._size(shape))
             last = first + len(piece) >= len(rows)
             reports.append(
-                self._ingest_piece(shape, piece, client, seq, first, last, cancel, upsert, came)
+                self._ingest_piece(
+                    shape, piece, client, seq, first, last, cancel, upsert, came, positions[last]
+                )
             )
             first += len(piece)
             yield from caught_up(self._engine, cancel)
@@ -128,6 +133,7 @@ class Intake:
         cancel: Cancel,
         upsert: bool,
         came: float | None,
+        position: str | None,
     ) -> IngestReport:
         if shape.stamped:
             self._ticking.tick(cancel)  # the rows bear the time of their arrival
@@ -142,6 +148,7 @@ class Intake:
             cancel=cancel,
             upsert=upsert,
             waited=waited(came, began),
+            **({} if position is None else {"position": position}),
         )
         self.told.shed(shape.stream, report, began)
         self.pace.took(shape.stream, len(piece), clock.elapsed() - began)

@@ -23,6 +23,8 @@ from dsms_server.audit.trail import Trail
 from dsms_server.audit.writer import AuditWriter
 from dsms_server.bounded import BoundedClock
 from dsms_server.config import Config
+from dsms_server.connectors.manager import Manager
+from dsms_server.connectors.starting import begin
 from dsms_server.core import Core
 from dsms_server.face import EngineFace
 from dsms_server.guesses import Guesses
@@ -104,7 +106,8 @@ class Server:
         self.room = descriptors.Room(self._engine.log_files())
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="dsms-codec")
         self.hashing = ThreadPoolExecutor(HASHED_AT_ONCE, thread_name_prefix="dsms-password")
-        self._lend_spark()
+        # the code that made the engine need not know what runs its archive queries
+        self._engine.archive_with(runner=self.spark)
         self.core = Core(
             self._engine, self.loop, self.config.subscriber_bytes, self.config.max_selects
         )
@@ -113,7 +116,8 @@ class Server:
         if self.config.auth:
             self.core.intake.check_rows = self.quotas.check_rows
         self.roll = Sessions(self.loop, self.quotas.rate)
-        self._engine.serve_with(self.roll, self.memory)
+        self.connectors = Manager(self.loop)
+        self._engine.serve_with(self.roll, self.memory, self.connectors)
         self.core.names.rights_changed = self._recheck
         self.core.worker.observe = self.metrics.observe_slice
         if self.config.max_slice_ms is not None:
@@ -127,6 +131,7 @@ class Server:
             await self.core.stop()
             await self._end_audit()
             raise
+        begin(self, self.connectors)
         self.spark.updates.observe = self.metrics.observe_update
         self.spark.start()
         self._memory_looked = self.core.worker.call(lambda: None)
@@ -169,10 +174,6 @@ class Server:
         if self.clock.steps != self._steps:
             self._warn_of_stamps()
 
-    def _lend_spark(self) -> None:
-        """The code that made the engine need not know what runs its archive queries."""
-        self._engine.archive_with(runner=self.spark)
-
     async def _listen(self) -> None:
         config = self.config
         where = f"{config.host}:{config.port}"
@@ -208,6 +209,7 @@ class Server:
         self.stopping = True
         self._lag_timer.cancel()
         self._listener.close()
+        await self.connectors.stop()
         for session in list(self.sessions):
             session.regulate()  # nothing more is read
         await self._drain()

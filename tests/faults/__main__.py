@@ -3,7 +3,7 @@
 python -m tests.faults wire|sql|arrow|parquet|ipc|csv|json|state [--count N] [--seed S]
 [--seconds T] [--corpus DIR]
 
-python -m tests.faults kill|kills|pauses|simulation|soak|connects|functions|slices ...
+python -m tests.faults kill|kills|connectors|pauses|simulation|soak|connects|functions|slices ...
 each has --help
 """
 
@@ -17,7 +17,10 @@ from pathlib import Path
 from tests.faults import fuzz
 from tests.faults.cases import KINDS
 
-OTHERS = ("kill", "kills", "pauses", "simulation", "soak", "connects", "functions", "slices")
+OTHERS = (
+    "kill", "kills", "connectors", "pauses", "simulation", "soak", "connects", "functions",
+    "slices",
+)  # a list  # fmt: skip
 
 
 def main() -> int:

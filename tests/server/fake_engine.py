@@ -275,8 +275,11 @@ class FakeEngine:
     def give_way(self, size: int) -> int:
         return 0
 
-    def serve_with(self, sessions, memory=None) -> None:
+    def serve_with(self, sessions, memory=None, connectors=None) -> None:
         self.sessions, self.memory = sessions, memory
+
+    def connectors(self) -> dict:
+        return {}
 
     def under_way(self) -> str:
         return self.turns.at

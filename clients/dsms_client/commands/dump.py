@@ -1,6 +1,7 @@
 """Write down what is declared, as statements that make it again.
 
-Roles, users, streams, tables and queries, each behind what it needs, then who may do what; with
+Roles, users, streams, tables and queries, each behind what it needs, then who may do what, then
+sources and sinks, which begin where they are restored, as if they were new; with
 --tables also the rows of tables, as they are now, with --comments what COMMENT ON has said.  What
 no statement can tell is not there: passwords and tokens (users get new tokens), states of queries.
 Nor are promises (PUNCTUATE): they are what sources say of what follows, where they send it.
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from dsms_client.sync import Client
 
 Rows = Sequence[Sequence[Any]]
+CONNECTORS = ("source", "sink")
 ROWS, LETTERS = 1000, 100_000  # of one INSERT
 HEAD = """\
 -- Written by dsms dump; dsms restore runs it, on a server that has nothing of these names.
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
         folder = _made(args.windows)
         begin, made = declared(client, True, args.comments)
-        texts = [*begin, *written(client, folder, made)]
+        texts = [*begin, *written(client, folder, made), *connectors(client)]
         (folder / "dump.sql").write_bytes("".join(f"{text}\n" for text in texts).encode())
     return 0
 
@@ -99,11 +101,19 @@ def dump(client: Client, tables: bool, comments: bool = False) -> Iterator[str]:
     yield from begin
     for one in made:
         yield from one.texts
+    yield from connectors(client)
+
+
+def connectors(client: Client) -> Iterator[str]:
+    """Sources and sinks, which begin when all else is there."""
+    for kind, name, statement in client.query("SHOW CREATE ALL").rows:
+        if kind in CONNECTORS:
+            yield from Made(kind, name, statement).texts
 
 
 def declared(client: Client, tables: bool, comments: bool) -> tuple[list[str], Iterator[Made]]:
     """How the file begins, and what is declared, in an order in which it can be made."""
-    said = client.query("SHOW CREATE ALL").rows
+    said = [line for line in client.query("SHOW CREATE ALL").rows if line[0] not in CONNECTORS]
     users = any(kind == "user" for kind, _, _ in said)
     return [HEAD, NEW_TOKENS] if users else [HEAD], _each(client, said, tables, comments)
 

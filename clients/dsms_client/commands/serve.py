@@ -51,8 +51,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--files",
         action="append",
         metavar="DIR",
-        help="files below this folder may be named by CREATE ... LIKE FILE (may be given several "
-        "times; default: none)",
+        help="files below this folder may be named by CREATE ... LIKE FILE and CREATE SOURCE ... "
+        "FROM file (may be given several times; default: none)",
+    )
+    add(
+        "--sink-files",
+        action="append",
+        metavar="DIR",
+        help="CREATE SINK ... TO file may write below this folder (may be given several times; "
+        "default: none)",
+    )
+    add(
+        "--secrets",
+        metavar="DIR",
+        help="files of this folder are secrets that CREATE SOURCE and CREATE SINK may name: "
+        "password = file('name') (default: none)",
     )
     add(
         "--functions",

@@ -17,11 +17,11 @@ from dsms_client.shell.statements import Statement
 
 DEEPEST = 16  # files that include files
 HELP = {
-    "\\d [name]": "what is declared, when queries are answered and how; the columns of one "
-    "stream, table or query",
+    "\\d [name]": "what is declared, when queries are answered and how, sources and sinks and how "
+    "they do; the columns of one stream, table or query",
     "\\d+ name": "also the statement that makes it again, and how it does; of users and roles what "
     "they have",
-    "\\l [pattern]": "streams, tables and queries, and how they do",
+    "\\l [pattern]": "streams, tables, queries, sources and sinks, and how they do",
     "\\subscribe q [from]": "watch the results of query q as they come; Ctrl-C leaves",
     "\\watch [seconds]": "run the last statement (a one-time SELECT) again and again, every 2 s "
     "unsaid; Ctrl-C leaves",
@@ -114,6 +114,7 @@ def _describe(runner: Shell, rest: list[str]) -> bool:
         )
         for name, columns in named.items()
     ]
+    rows += outside.connectors(runner)
     heads = ("kind", "name", "columns", "answered")
     shown = [(*row[:3], row[3] or "") for row in rows]
     for text in show.render(heads, ("STRING",) * 4, shown, runner.form):
@@ -129,6 +130,10 @@ def _describe_more(runner: Shell, rest: list[str]) -> bool:
         if plain.casefold() in {name.casefold() for name in named}:
             one = {"queries": "query"}.get(kind, kind[:-1])
             return _describe(runner, rest) and outside.described(runner, one, rest[0])
+    for kind in outside.connected(runner):
+        one = kind.lower().removesuffix("s")
+        if outside.how(runner, kind, one, plain):
+            return outside.described(runner, one, rest[0])
     if not outside.how(runner, "USERS", "name", plain):
         return _describe(runner, rest)  # which says that there is nothing
     outside.how(runner, "GRANTS", "grantee", plain)
@@ -137,7 +142,8 @@ def _describe_more(runner: Shell, rest: list[str]) -> bool:
 
 def _list(runner: Shell, rest: list[str]) -> bool:
     like = f" LIKE {literals.quoted(rest[0])}" if rest else ""
-    shown = (f"SHOW {kind}{like}" for kind in ("STREAMS", "TABLES", "QUERIES"))
+    kinds = ["STREAMS", "TABLES", "QUERIES", *outside.connected(runner)]
+    shown = (f"SHOW {kind}{like}" for kind in kinds)
     return all(runner.statement(Statement(text, 1, 1, True)) for text in shown)
 
 

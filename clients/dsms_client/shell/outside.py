@@ -155,6 +155,29 @@ def described(runner: Shell, kind: str, name: str) -> bool:
     return True
 
 
+def connected(runner: Shell) -> list[str]:
+    """SOURCES and SINKS, if there are any that one may see."""
+    return [kind for kind in ("SOURCES", "SINKS") if _connectors(runner, kind)]
+
+
+def connectors(runner: Shell) -> list[tuple[str, str, str, str | None]]:
+    """A line of `\\d` for each: kind, name, what it brings where, and how it does."""
+    lines: list[tuple[str, str, str, str | None]] = []
+    for kind, arrow in (("SOURCES", "{1} -> {2}"), ("SINKS", "{2} -> {1}")):
+        for row in _connectors(runner, kind):
+            said = arrow.format(*row[:3])
+            lines.append((kind.lower().removesuffix("s"), row[0], said, row[3]))
+    return lines
+
+
+def _connectors(runner: Shell, kind: str) -> list[tuple[str, ...]]:
+    """Lines of SHOW, as texts; none for who may not see them, and of servers that have none."""
+    try:
+        return [tuple(map(str, row)) for row in runner.client.query(f"SHOW {kind}").rows]
+    except DsmsError:
+        return []
+
+
 HOW = {"stream": "STREAMS", "table": "TABLES", "query": "QUERIES FULL"}
 
 

@@ -16,12 +16,14 @@ class MadeKind(StrEnum):
     ROLE = "ROLE"
     AGGREGATE = "AGGREGATE"
     FUNCTION = "FUNCTION"
+    SOURCE = "SOURCE"
+    SINK = "SINK"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(Statement):
-    """``SHOW CREATE STREAM|TABLE|QUERY|ROLE|AGGREGATE|FUNCTION name``, or ``SHOW CREATE ALL``: both
-    None."""
+    """``SHOW CREATE STREAM|TABLE|QUERY|ROLE|AGGREGATE|FUNCTION|SOURCE|SINK name``, or ``SHOW CREATE
+    ALL``: both None."""
 
     kind: MadeKind | None = None
     name: Ident | None = None

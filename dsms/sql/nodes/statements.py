@@ -184,6 +184,8 @@ class ShowKind(StrEnum):
     USERS = "USERS"
     GRANTS = "GRANTS"
     QUOTAS = "QUOTAS"
+    SOURCES = "SOURCES"
+    SINKS = "SINKS"
 
 
 @dataclass(frozen=True, slots=True)

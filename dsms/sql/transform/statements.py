@@ -14,6 +14,7 @@ from dsms.sql.literals import bad
 from dsms.sql.suggest import nearest
 from dsms.sql.transform.alterations import Alterations
 from dsms.sql.transform.changes import Changes
+from dsms.sql.transform.connectors import Connectors
 from dsms.sql.transform.functions import Functions
 from dsms.sql.transform.inspections import Inspections
 from dsms.sql.transform.options import Options
@@ -270,7 +271,7 @@ class Definitions(Options):
         return _query(pos, replacing, absent, name, query, clauses, into)
 
 
-class Statements(Definitions, Alterations, Changes, Rights, Inspections, Functions):
+class Statements(Definitions, Alterations, Changes, Rights, Inspections, Functions, Connectors):
     """All rules of the grammar."""
 
     @rule

@@ -97,5 +97,8 @@ def _command(statement: ast.Statement) -> str:
         return "ALTER QUERY"
     if isinstance(statement, ast.CreateFunction | ast.DropFunction):
         return f"{type(statement).__name__.removesuffix('Function').upper()} {statement.kind}"
+    kind = getattr(statement, "kind", "")
+    if type(statement).__name__.endswith("Connector"):
+        return f"{type(statement).__name__.removesuffix('Connector').upper()} {kind}"
     words = re.findall("[A-Z][a-z]*", type(statement).__name__)
     return " ".join(word for word in words if word != "Statement").upper()

@@ -1,0 +1,1 @@
+"""Sources and sinks: what several tests of them need."""
