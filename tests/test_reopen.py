@@ -38,6 +38,9 @@ QUERIES = {
     "named": "SELECT s.k, name FROM s [RANGE 2 s], nr WHERE s.k = nr.k",
     "fed": "SELECT k, n FROM d [RANGE 2 s]",
     "fed2": "SELECT COUNT(*) AS n FROM e [RANGE 2 s], x [RANGE 3 s] WHERE e.k = x.k",
+    "closed": "SELECT k, COUNT(*) AS n FROM s [SESSION 3 s BY k INTERNAL] GROUP BY k",
+    "silent": "SELECT a.k FROM MATCH (a s, NOT b x) [RANGE 4 s INTERNAL] PER k SKIP PAST LAST",
+    "entered": "SELECT k, v FROM s [RANGE 5 s UNTIL 2 s AGO]",
 }
 
 

@@ -57,6 +57,7 @@ def reopen(runtime: Runtime, store: Store, statement: ast.Reopen, catalog: Catal
             _go_on(runtime, query, stream, upto)
         _open(runtime.inputs[stream], upto)
     runtime.clocks.active(key)
+    runtime.dispatch.told_all.clear()
     runtime.pump_all()
     also = [runtime.inputs[s].definition.name for s in streams[1:]]
     also = [s for s in also if catalog.find(s) is not None]

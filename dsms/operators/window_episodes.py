@@ -238,6 +238,14 @@ class GapsWindowOp(EpisodesOp):
     def nbytes(self) -> int:
         return EpisodesOp.nbytes(self) + self.end.nbytes + self.due.nbytes + self.due_code.nbytes
 
+    def last_end(self) -> int:
+        """When the last of the sessions that are told at their close ends, if no row prolongs it;
+        ALWAYS: none is open, or will ever end."""
+        if not self.at_close:
+            return ALWAYS
+        ends = self.end.view[self.head.view >= 0]
+        return int(np.max(ends[ends < FOREVER], initial=ALWAYS))
+
     def next_due(self) -> int:
         return int(self.due.data[0]) if self.due.n else FOREVER
 

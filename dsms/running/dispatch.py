@@ -100,6 +100,7 @@ class Dispatch:
     fresh   registered since the last look at them
     found   how often parts have been made, joined or left
     above   of each part that reads tables the queries that stand on it, by what they read
+    told_all  keys of those that sleep, whose streams have ended, and that have been looked at since
     """
 
     queries: dict[str, Registered] = field(default_factory=dict)
@@ -113,6 +114,7 @@ class Dispatch:
     parts: dict[str, Part] = field(default_factory=dict)
     found: int = 0
     above: dict[str, dict[tuple[str, ...], list[RunningQuery]]] = field(default_factory=dict)
+    told_all: set[str] = field(default_factory=set)
 
     @classmethod
     def over(cls, queries: dict[str, Registered], on: bool) -> Dispatch:
@@ -201,6 +203,7 @@ class Dispatch:
 
     def _remove(self, key: str, query: Registered) -> None:
         number = self.numbers.pop(key)
+        self.told_all.discard(key)
         if self.fresh.pop(key, None) is not None:
             return
         if key not in self.places:

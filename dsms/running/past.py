@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import assert_never
 
 from dsms.plan import over, windows
@@ -68,6 +69,9 @@ def pasts(node: lp.Node) -> Iterator[Past]:
         case lp.AsofJoin():
             yield from pasts(node.left)
             yield from _found(node, pasts(node.left))
+        case lp.Match(skip=True):  # a match may be skipped because of any before it
+            for past in chain.from_iterable(map(pasts, node.inputs)):
+                yield Past(past.leaf, past.stream, None)
         case lp.Append() if node.mixed:
             for past in pasts(node.child):
                 yield _longer(past, _life(node.child))

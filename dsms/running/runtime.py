@@ -22,10 +22,11 @@ from dsms.python_functions.cutting import uncut
 from dsms.rights import Rights
 from dsms.running.answers import Answers
 from dsms.running.dispatch import Dispatch
+from dsms.running.due import asleep, by_clock, ended, furthest, told_by
 from dsms.running.faults import set_aside, stop
 from dsms.running.feeding import Feeding, follow
 from dsms.running.first_answers import arriving
-from dsms.running.forgetting import before_rows, forget
+from dsms.running.forgetting import forget
 from dsms.running.holds import Holds
 from dsms.running.indices import Indices
 from dsms.running.measure import StreamFigures, statistics
@@ -198,10 +199,7 @@ class Runtime:
         """The query clock over those streams: where all have ended, the furthest instant that any
         of them got to."""
         clock = self.clocks.query_clock(streams)
-        if clock < ENDED:
-            return clock
-        fronts = [max(self.inputs[s].newest, self.inputs[s].promised) for s in streams]
-        return max(fronts, default=ALWAYS)
+        return clock if clock < ENDED else furthest(self.inputs[s] for s in streams)
 
     def pump(self, stream: str, cancel: Cancel | None = None) -> None:
         """Hand on what a stream has released, and move the clocks of the queries that read it."""
@@ -228,7 +226,7 @@ class Runtime:
         if isinstance(cancel, Turn):
             first: list[Unit] = [*self.shared.of(None), *self.dispatch.parts.values()]
             self._in_turn(cancel.turns.remaining(first), cancel)
-            woken = self.dispatch.woken(self.dispatch.parts.values())
+            woken = [*self.dispatch.woken(self.dispatch.parts.values()), *asleep(self, None)]
             then = [*cancel.turns.remaining([*self.queries.values()]), *woken]
             self._in_turn(list({id(q): q for q in then}.values()), cancel)
             cancel.turns.left.clear()
@@ -275,14 +273,14 @@ class Runtime:
         """Advance the queries that read `stream` (None: all) to their clocks."""
         if self.settings.safe_mode:
             return
-        parts, queries = self.dispatch.parts_of(stream), self.dispatch.movers(stream, self.due)
+        parts, queries = self.dispatch.parts_of(stream), self.dispatch.movers(stream, self._due)
         try:
             self._run([*self.shared.of(stream), *parts], cancel)
         except DsmsError:
             if isinstance(cancel, Turn):
                 cancel.turns.done(queries, 0)
             raise
-        self._run([*queries, *self.dispatch.woken(parts)], cancel)
+        self._run([*queries, *self.dispatch.woken(parts), *asleep(self, stream)], cancel)
         self.parts.again()
 
     def _run(self, units: Sequence[Unit], cancel: Cancel | None) -> None:
@@ -346,6 +344,8 @@ class Runtime:
     def _advance(self, query: Registered, cancel: Cancel | None) -> None:
         due = self.due(query)
         query.advance(due, cancel)
+        while query.clock == due and ended(self, query) and (more := self.due(query)) > due:
+            query.advance(due := more, cancel)  # what it has told is followed by more
         if isinstance(query, PeriodicQuery) and query.elastic and not query.evaluator.together:
             self.backlog.updated(query.name, query.behind(due))
 
@@ -360,21 +360,21 @@ class Runtime:
             return True
 
     def due(self, query: Registered | Part) -> int:
-        """The instant up to which a query may answer now."""
-        if isinstance(query, Part):
-            clock = max(map(self.clock_of, self.dispatch.far(query)), default=query.clock)
-            return max(clock, before_rows(query.tables, self.tables))
+        """The instant up to which a query may answer now; of ended streams that of its last row."""
+        return max(self._due(query), told_by(self, query) if ended(self, query) else ALWAYS)
+
+    def _due(self, query: Registered | Part) -> int:
+        """The instant that the clocks of its streams have come to."""
+        if isinstance(query, RunningQuery | Part):
+            return by_clock(self, query)
         clock = self.clock_of(query.reads)
-        if isinstance(query, PeriodicQuery) and query.due is None:
+        if not isinstance(query, PeriodicQuery):
+            return clock
+        if query.due is None:
             firsts = [self.first_rows[s] for s in query.reads if s in self.first_rows]
             if firsts and min(firsts) <= clock:
                 query.begin(min(firsts))
-        if isinstance(query, PeriodicQuery):
-            return self._closed(query, clock)
-        if query.early and clock < ENDED:
-            return max(clock, *(self.inputs[n].settled for n in query.reads))
-        changed = isinstance(query, RunningQuery)
-        return max(clock, before_rows(query.tables, self.tables)) if changed else clock
+        return self._closed(query, clock)
 
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
@@ -384,15 +384,15 @@ class Runtime:
 
     def came_late(self, query: PeriodicQuery) -> None:
         """A query that is registered when all its streams have ended has no boundaries to come."""
-        if query.reads and self.clocks.query_clock(query.reads) >= ENDED:
+        if ended(self, query):
             query.no_more(lambda _: ALWAYS, self.clock_of(query.reads))
 
     def _closed(self, query: PeriodicQuery, clock: int) -> int:
         """Where all its streams have ended, a query is answered until its windows are empty."""
-        if not query.reads or self.clocks.query_clock(query.reads) < ENDED:
-            return clock
-        query.no_more(lambda key: self.inputs[key].newest, clock)
-        return max(clock, query.closed)
+        if ended(self, query):
+            query.no_more(lambda key: self.inputs[key].newest, clock)
+            clock = max(clock, query.closed)
+        return clock
 
     def forget(self) -> None:
         """Let tables drop versions that no clock, also of queries to come, can ask for again."""

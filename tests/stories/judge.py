@@ -17,6 +17,7 @@ from dsms.sql.types import ALWAYS, BEFORE_ROWS, FOREVER, MIN_INSTANT
 from dsms.sql.window import Landmark, Lasting, Partitioned, Session, Throttled, Time, Unbounded
 from tests.oracle import Change, Oracle, Periodic, Row, is_monotonic
 from tests.oracle.boundaries import all_boundaries, boundary_after, range_start
+from tests.oracle.episodes import gap_of
 from tests.oracle.lasting import ends_of
 from tests.oracle.scalar import evaluate
 from tests.oracle.values import canon
@@ -356,8 +357,50 @@ def clock(output: lp.Output, given: Input) -> int:
 
 
 def followed(output: lp.Output, given: Input) -> int:
-    """The clock of a continuous query: no stream can hold back what happens before every row."""
-    return max(clock(output, given), MIN_INSTANT - 1)
+    """The clock of a continuous query: no stream can hold back what happens before every row.  Once
+    all have ended, it goes on to the instant by which nothing is left to be told."""
+    names = streams_of(output)
+    ended = bool(names) and all(given.completed[name] == FOREVER - 1 for name in names)
+    told = told_by(output, given) if ended else ALWAYS
+    return max(clock(output, given), MIN_INSTANT - 1, told)
+
+
+def told_by(node: lp.Node, given: Input) -> int:
+    """The instant by which a plan over streams that have ended has told all rows: sessions that are
+    told at their close, matches that end with NOT, rows that enter late.  ALWAYS: none came."""
+    if isinstance(node, lp.StreamScan):
+        return max((row.ts for row in given.streams[node.stream.name]), default=ALWAYS)
+    below = max((told_by(child, given) for child in lp.children(node)), default=ALWAYS)
+    if below == ALWAYS:
+        return below
+    match node:
+        case lp.Window(spec=Session() as spec) if spec.at_close:
+            if isinstance(spec.gap, int):
+                return below + spec.gap
+            return max(below, *(ts + gap_of(spec, row) for ts, row in _rows_of(node.child, given)))
+        case lp.Window(spec=Time() | Unbounded() | Landmark() | Lasting() | Throttled() as spec):
+            return below + spec.until
+        case lp.Match() if node.kinds[-1] == "none":
+            return below + node.span
+        case _:
+            return below
+
+
+def _rows_of(node: lp.Node, given: Input) -> list[tuple[int, Values]]:
+    """Timestamps and values of the rows of a stream, of which some may be left out."""
+    match node:
+        case lp.StreamScan():
+            return [(row.ts, row.values) for row in given.streams[node.stream.name]]
+        case lp.Select():
+            rows = _rows_of(node.child, given)
+            return [r for r in rows if evaluate(node.predicate, r[1]) is True]
+        case lp.Project():
+            rows = _rows_of(node.child, given)
+            return [(ts, tuple(evaluate(e, row) for e in node.exprs)) for ts, row in rows]
+        case lp.Union():
+            return [row for child in node.inputs for row in _rows_of(child, given)]
+        case _:
+            raise AssertionError(node)
 
 
 def streams_of(node: lp.Node) -> set[str]:
