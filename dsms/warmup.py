@@ -171,7 +171,8 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "joins that let go of rows", f"{query} WITH (max_state = 5000, over = shed)"
     said = f"y a ) {WIDTH} PER k WHERE y.i > x.i AND y.i + x.i > 0"
     yield "patterns", f"SELECT x.i, y.i FROM MATCH (x a , NOT n b , {said}"
-    yield "patterns of many", f"SELECT x.i, SUM(m.i) FROM MATCH (x a , m+ b , {said}"
+    apart = said.replace("PER k", "PER k SKIP PAST LAST")
+    yield "patterns of many", f"SELECT x.i, SUM(m.i) FROM MATCH (x a , m+ b , {apart}"
     yield "values in JSON", "SELECT JSON_VALUE(k, '$.a[0]'), JSON_EXISTS(k, '$.a') FROM a"
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"

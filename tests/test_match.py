@@ -138,6 +138,71 @@ def test_many_rows_that_nothing_follows(crowd: int, monkeypatch: pytest.MonkeyPa
     assert sorted(found) == sorted(expected) and len(expected) > 100
 
 
+SKIPS = {
+    "last": "SELECT Istream(a.k, a.t, b.t AS second, c.t AS last) FROM MATCH (a s, b s, c s) "
+    "[RANGE 20 s] PER k SKIP PAST LAST WHERE a.kind = 0 AND b.v > a.v AND b.kind = 1 AND c.v < b.v",
+    "upto": "SELECT Istream(a.k, a.t, COUNT(m) AS n, c.t AS last) FROM MATCH (a s, m+ s, c s) "
+    "[RANGE 20 s] PER k SKIP PAST LAST WHERE a.kind = 0 AND m.v < a.v AND c.v > MAX(m.v) + 2 AND "
+    "COUNT(m) > 1",
+}
+
+
+@pytest.mark.parametrize("form", SKIPS)
+@pytest.mark.parametrize("crowd", [4, 1 << 20])
+def test_matches_that_do_not_overlap(
+    form: str, crowd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(match_attempts, "CROWD", crowd)
+    monkeypatch.setattr(pieces, "STRETCH", 97)
+    monkeypatch.setattr(match_search, "PAIRS", 32)
+    given, rng = rows(7, 4000), random.Random(8)
+    engine = dsms.Engine()
+    engine.execute(DECLARE)
+    engine.execute(f"CREATE QUERY q AS {SKIPS[form]}")
+    reader, start, found = engine.subscribe("q"), 0, []
+    while start < len(given):
+        stop = start + rng.choice((1, 3, 50, 700))
+        engine.ingest("s", given[start:stop])
+        found += taken(reader)
+        start = stop
+    engine.end("s")
+    found += taken(reader)
+    expected = apart(given, form)
+    assert sorted(found) == expected and len(expected) > 50
+
+
+def apart(given: list[Row], form: str) -> list[tuple[Any, ...]]:
+    """By definition: of each key what is complete first, the oldest attempt of an instant, and then
+    nothing that begins before it is over."""
+    of: dict[int, list[Row]] = defaultdict(list)
+    for row in given:
+        of[row[0]].append(row)
+    out = []
+    for same in of.values():
+        each = [(a, following(a, same, form)) for a in same if a[1] == 0]
+        until = -1
+        for a, m in sorted((m for m in each if m[1]), key=lambda m: m[1][-1]):  # it is stable
+            if a[3] > until:
+                out.append((a[0], a[3], *m))
+                until = m[-1]
+    return sorted(out)
+
+
+def following(a: Row, same: list[Row], form: str) -> tuple[int, ...] | None:
+    """What is told of the match that a row begins, its last instant last."""
+    after = [r for r in same if a[3] < r[3] < a[3] + SPAN]
+    if form == "last":
+        b = next((r for r in after if r[2] > a[2] and r[1] == 1), None)
+        c = b and next((r for r in after if r[3] > b[3] and r[2] < b[2]), None)
+        return None if b is None or c is None else (b[3], c[3])
+    many = [r for r in after if r[2] < a[2]]
+    for c in after:
+        upto = [r for r in many if r[3] < c[3]]
+        if len(upto) > 1 and c[2] > max(r[2] for r in upto) + 2:
+            return len(upto), c[3]
+    return None
+
+
 def test_state_is_let_go() -> None:
     engine = dsms.Engine()
     engine.execute(DECLARE)
@@ -166,6 +231,8 @@ TEXTS = (
     f"{TWO} PER sym",
     "SELECT a.sym FROM MATCH (a trades, NOT u trades, b trades) [RANGE 5 INTERNAL] PER (sym, qty)",
     "SELECT COUNT(b.px) FROM MATCH (a trades, b+ trades, c (SELECT qty FROM trades)) [RANGE 9]",
+    f"{TWO} PER sym SKIP PAST LAST WHERE b.n > a.qty",
+    f"{TWO} SKIP PAST LAST",
     f"{TWO[:-1]} SLIDE 1 s], limits l WHERE l.sym = a.sym",
 )
 PLANS = (
@@ -173,6 +240,9 @@ PLANS = (
     f"{TWO.replace('quotes', 'trades')} PER sym WHERE b.px > a.px AND a.qty > 3",
     "SELECT a.sym, SUM(b.qty) AS n FROM MATCH (a trades, b+ trades, c trades) [RANGE 5 s] PER sym "
     "WHERE b.px > a.px AND c.px < a.px",
+    "SELECT a.sym, COUNT(b) AS n FROM MATCH (a trades, b+ trades, c trades, d quotes) [RANGE 5 s] "
+    "PER sym SKIP PAST LAST WHERE b.px > a.px AND c.px < MAX(b.qty) AND COUNT(b.px) > 2 AND "
+    "COUNT(b) FILTER (WHERE b.px > 1) > 2 AND d.bid > SUM(b.px) FILTER (WHERE b.qty > 3)",
     f"SELECT m.sym FROM ({TWO.replace('a.sym', 'a.sym, b.n')}) m WHERE n > 3",
     f"{TWO} JOIN limits l ON l.sym = a.sym AND b.n > 3",
     "SELECT sym FROM trades [NOW] t WHERE EXISTS (SELECT * FROM MATCH (a quotes, b quotes) "
@@ -203,3 +273,7 @@ def test_explain() -> None:
     text = "\n".join(shown.data.column(0).to_pylist())
     assert "Match a, NOT n, b, m+, c within 20 s PER a.k; NOT n: n.v > a.v; b: " in text
     assert "; count(m.v); sum(m.v)" in text and "attempts of each key" in text
+    (shown,) = engine.execute(f"EXPLAIN {SKIPS['upto']}")
+    assert isinstance(shown, Rows)
+    text = "\n".join(shown.data.column(0).to_pylist())
+    assert "Match a, m+, c within 20 s PER a.k, skip past last; m+: m.v < a.v; c: " in text

@@ -11,7 +11,7 @@ from tests import test_oneshot as once
 from tests import test_periodic_equivalence as periodic
 from tests import test_recovery_equivalence as restarts
 from tests.effort import examples
-from tests.stories.model import Arrival, Beat, Event, Section, Story
+from tests.stories.model import Arrival, Beat, End, Event, Section, Story
 from tests.stories.play import some_ways
 
 SEEDS = st.integers(0, 9999)
@@ -65,7 +65,18 @@ BOTH = (
     "({0}.v > {1}.v OR {0}.f > {1}.f)",
     "{0}.k <> {1}.k",
 )
+# of a step that takes many rows, in a condition of a later one
+UPTO = (
+    "{0}.v > MAX({1}.v)",
+    "{0}.v <> LAST({1}.v)",
+    "{0}.f >= AVG({1}.f)",
+    "COUNT({1}) > 1",
+    "COUNT({1}.v) = 1",
+    "{0}.v * COUNT({1}) FILTER (WHERE {1}.v > 0) <= SUM({1}.v)",
+    "FIRST({1}.m) <> {0}.m",
+)
 PERS = ("", " PER k", " PER k", " PER m", " PER (k, m)")
+SKIPS = ("", "", " SKIP PAST LAST")
 FORMS = (
     "SELECT a.k, a.v, b.v AS w FROM {from_}{where}",
     "SELECT a.k, a.v, b.v AS w FROM {from_}{where}",
@@ -112,7 +123,8 @@ def rows(draw: st.DrawFn, most: int = 30) -> list[Event]:
         v, f = draw(st.integers(0, 2)), draw(st.sampled_from(FLOATS))
         row = (k, m, draw(st.sampled_from([v, v, v, None])), f, at)
         found.append(Arrival(draw(st.sampled_from("lllrru")), at, row))
-    return [*found, Beat(None, (now + draw(st.integers(0, 8))) * S)]
+    last = Beat(None, (now + draw(st.integers(0, 8))) * S)
+    return [*found, draw(st.sampled_from([last, last, End(None)]))]
 
 
 def steps(pattern: str) -> list[str]:
@@ -129,6 +141,9 @@ def where(draw: st.DrawFn, pattern: str) -> str:
         earlier = [n for n in names[:i] if n not in "noxy"]
         if earlier and draw(st.booleans()):
             found.append(draw(st.sampled_from(BOTH)).format(name, draw(st.sampled_from(earlier))))
+        many = [n for n in names[:i] if n in "xy"]
+        if many and draw(st.integers(0, 2)) == 0:
+            found.append(draw(st.sampled_from(UPTO)).format(name, draw(st.sampled_from(many))))
     return f" WHERE {' AND '.join(found)}" if found else ""
 
 
@@ -146,7 +161,7 @@ def match_stories(
     internal = silent or (not slide and draw(st.integers(0, 4)) == 0)
     tail = " SLIDE 2 s" if slide else " INTERNAL" if internal else ""
     from_ = f"MATCH ({pattern.format(*sources)}) [RANGE {length} s{tail}]"
-    from_ += draw(st.sampled_from(PERS))
+    from_ += draw(st.sampled_from(PERS)) + draw(st.sampled_from(SKIPS))
     forms = FORMS[:2] if internal else FORMS[:6] if slide else FORMS
     forms = SILENTLY if silent else forms
     form = draw(st.sampled_from(forms))

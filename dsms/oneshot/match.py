@@ -56,6 +56,8 @@ class MatchStep:
         parts = []
         for some, upto in stretches([_numbered(rows) for rows in found], FOREVER - 1, STRETCH):
             made = machine.step(some, upto, env.look)
+            if self.node.skip and made.exp is not None:  # of all that there ever were
+                made = made.take(np.flatnonzero(made.exp > env.at))
             env.room.take(made.nbytes)
             if len(made):
                 parts.append(self._aged(made, found))

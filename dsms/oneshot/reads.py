@@ -10,6 +10,7 @@ from typing import Literal
 from dsms.plan import over, windows
 from dsms.plan.identity import leaves
 from dsms.sql import logical as lp
+from dsms.sql.plan_reads import unwindowed
 from dsms.sql.types import ALWAYS
 from dsms.sql.window import UNBOUNDED, Time, Unbounded, WindowSpec
 
@@ -83,6 +84,9 @@ def reads(node: lp.Node, spec: WindowSpec = UNBOUNDED, ago: int = 0) -> dict[int
             return reads(node.child, UNBOUNDED if ago else over.seen_from(node, spec))
         case lp.JoinNRR():
             return {**reads(node.child), node.table.leaf: Read("versions", node.table)}
+        case lp.Match(skip=True):
+            steps = [reads(unwindowed(child)) for child in node.inputs]
+            return {leaf: read for step in steps for leaf, read in step.items()}
         case lp.AsofJoin():
             left = reads(node.left)
             return {**left, **reads(node.right, found_within(node, left.values()))}

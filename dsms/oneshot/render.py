@@ -53,6 +53,7 @@ from dsms.plan.identity import by_value, order, places, timed, width
 from dsms.sql import logical as lp
 from dsms.sql.expr import Lit
 from dsms.sql.multi_joins import as_joins
+from dsms.sql.plan_reads import unwindowed
 from dsms.sql.types import FLOAT, Kind, Schema
 
 NO_ID = "CAST(-1 AS BIGINT)"
@@ -183,7 +184,8 @@ class Renderer:
         return self.step(step, node.schema, width(node), aged)
 
     def _match(self, node: lp.Match, aged: bool) -> Rel:
-        rows = tuple(self.materialized(self.rel(n, True)).name for n in node.inputs)
+        inputs = map(unwindowed, node.inputs) if node.skip else node.inputs
+        rows = tuple(self.materialized(self.rel(n, True)).name for n in inputs)
         step = MatchStep(self.name(), rows, node, aged)
         return self.step(step, node.schema, width(node), aged)
 

@@ -6,6 +6,8 @@ State    Attempts, each with the rows that it has taken; those that wait for one
          is swept out when there is as much of it as there is else, and a few times in a span.
 Output   WK: born with its last row, it dies when its first row leaves the window.
 Cost     O(1) a row and step, and one for each attempt of its key that waits and is compared with.
+Skip     Attempts do not know of each other: matches that are complete are gone through in order,
+         and the attempts of a key are ended, once it has one.
 Source   Selection by skip till next match: Wu, Diao, Rizvi, High-Performance Complex Event
          Processing over Streams, SIGMOD 2006, and Agrawal et al., Efficient Pattern Matching over
          Event Streams, SIGMOD 2008.
@@ -20,10 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from dsms.operators.match_aggregates import Aggregates
 from dsms.operators.match_attempts import NEW, Attempts
-from dsms.operators.match_conditions import NOTHING, Condition, Earlier, condition_of, rest_of
+from dsms.operators.match_conditions import NOTHING, Condition, condition_of, rest_of
+from dsms.operators.match_kernels import counting
 from dsms.operators.match_many import Evaluates, Many, call_of
 from dsms.operators.match_rows import Step
 from dsms.operators.match_search import first_found
@@ -33,6 +36,7 @@ from dsms.sql import logical as lp
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, empty_batch
 from dsms.state.intern import Intern
+from dsms.state.vec import Vec
 
 SLOT_BITS = 36  # of a slot, beside a place in a stretch
 LOOKS = 4  # times in a span that state is swept
@@ -47,7 +51,9 @@ class Automaton:
     conditions  of each step with earlier ones
     taken       numbers of the steps that take rows, in order;  span: µs
     aggregated  the step of each aggregate
-    silent      where attempts wait for the end of their windows, -1: a last row completes them"""
+    silent      where attempts wait for the end of their windows, -1: a last row completes them
+    until       with SKIP PAST LAST by code the instant of the last row of the last match; what it
+                is of keys that are forgotten does no harm, since rows that come are later"""
 
     steps: list[Step]
     conditions: list[Condition]
@@ -60,6 +66,7 @@ class Automaton:
     attempts: Attempts
     silent: int
     swept: int = ALWAYS
+    until: Vec | None = None
 
     def step(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         """Matches of all instants up to `upto`, of rows that are later than those before."""
@@ -75,11 +82,14 @@ class Automaton:
             moved, found, stay = self._advance(before, k, moved, upto, look)
             waiting.append(stay)
         if self.silent < 0:
-            out = self._matches(_by_last(moved, found), None, look)
+            done = _by_last(moved, found)
         else:
             waiting.append(self._silent(moved, look))
             done = self.attempts.ready(self.silent, upto)
-            out = self._matches(done, self.attempts.limit.view[done], look)
+        made = done if self.until is None else self._counting(done, self.until, capacity)
+        at = None if self.silent < 0 else self.attempts.limit.view[made]
+        out = self._matches(made, at, look)
+        self.attempts.end(done)
         self._keep(np.concatenate(waiting))
         for step in self.steps:
             step.over()
@@ -121,7 +131,8 @@ class Automaton:
         """Of step k the place of the first row that each attempt may take, or -1."""
         if not len(tried) or not len(self.steps[k].rows):
             return np.full(len(tried), -1, np.int64)
-        return first_found(k, self.steps, self.conditions[k], self.attempts, tried, look)
+        who = (self.steps, self.conditions[k], self.attempts, self.aggregates, tried)
+        return first_found(k, *who, look)
 
     def _silent(self, moved: np.ndarray, look: Look) -> np.ndarray:
         """Attempts that wait for the end of their windows, and have not seen what they must not."""
@@ -143,34 +154,33 @@ class Automaton:
         refs = self.attempts.refs.view
         parts = [self.steps[k].part(refs[done, k]) for k in self.taken if not self.steps[k].many]
         attempts = self.attempts
+        aggregated = self.aggregates.of_matches(self.steps, attempts, done, look)
         mixed = at is None and self.steps[0].rows.life is not None
         life = attempts.life.view[done] if mixed else None
-        out = Batch(
+        return Batch(
             attempts.last.view[done] if at is None else at,
             attempts.exp.view[done] if at is None else None,
             None,
             tuple(i for ids, _ in parts for i in ids),
-            (*(c for _, cols in parts for c in cols), *self._aggregates(done, look)),
+            (*(c for _, cols in parts for c in cols), *aggregated),
             life,
         )
-        attempts.end(done)
-        return out
 
-    def _aggregates(self, done: np.ndarray, look: Look) -> list[pa.Array]:
-        """Those over steps that take many rows, as the matches have them."""
-        refs, found = self.attempts.refs.view, dict[int, list[pa.Array]]()
-        for k, after in zip(self.taken, self.taken[1:], strict=False):
-            many = self.steps[k].many
-            if many is not None and many.calls:
-
-                def earlier(match: np.ndarray) -> Earlier:
-                    return lambda step, c: self.steps[step].column(refs[done[match], step], c)
-
-                before = self.steps[after].times(refs[done, after])
-                found[k] = many.aggregates(
-                    self.steps[k].slots(refs[done, k]), before, earlier, look
-                )
-        return [found[k].pop(0) for k in self.aggregated]
+    def _counting(self, done: np.ndarray, until: Vec, capacity: int) -> np.ndarray:
+        """Those of these attempts, which are complete, that no earlier match skips; the others of
+        their keys that have begun by then come to nothing."""
+        until.extend_fill(max(0, capacity - until.n), ALWAYS)
+        attempts, good = self.attempts, np.empty(len(done), np.bool_)
+        last = attempts.last.view[done]
+        at = np.lexsort((done, last)) if self.silent < 0 else np.arange(len(done))
+        code, first = attempts.code.view[done], attempts.limit.view[done] - self.span
+        counted = np.empty(len(done), np.bool_)
+        counting(code[at], first[at], last[at], until.view, counted)
+        good[at] = counted
+        if self.silent < 0:  # else they end in the order in which they began
+            for k in self.taken[1:]:
+                attempts.over_by(until.view, self.span, k, code[good])
+        return done[good]
 
     def _keep(self, waiting: np.ndarray) -> None:
         """Rows of the stretch that attempts have taken which wait."""
@@ -208,6 +218,12 @@ class Automaton:
         return FOREVER if self.silent < 0 else self.attempts.next_end(self.silent)
 
     @property
+    def aggregates(self) -> Aggregates:
+        """Those over steps that take many rows."""
+        over = self.aggregated
+        return Aggregates(tuple((k, over[:n].count(k)) for n, k in enumerate(over)))
+
+    @property
     def kept(self) -> tuple[int, ...]:
         """The steps whose rows attempts have that wait."""
         return self.taken if self.silent >= 0 else self.taken[:-1]
@@ -215,6 +231,7 @@ class Automaton:
     @property
     def nbytes(self) -> int:
         own = self.attempts.nbytes + sum(step.nbytes for step in self.steps)
+        own += 0 if self.until is None else self.until.nbytes
         return own if self.intern is None else own + self.intern.nbytes
 
 
@@ -245,9 +262,8 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     attempts = Attempts(len(steps) + trailing)
     wide = sum(step.width for step, kind in zip(steps, node.kinds, strict=True) if kind == "one")
     over = tuple(k for k, _ in node.aggs)
-    return Automaton(
-        steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts, silent
-    )
+    how = (steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts, silent)
+    return Automaton(*how, until=Vec() if node.skip else None)
 
 
 def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int], make: Evaluates) -> Many:

@@ -116,6 +116,15 @@ class Attempts:
         self.waits.view[slots] = -1
         self.dead += len(slots)
 
+    def over_by(self, until: np.ndarray, span: int, step: int, codes: np.ndarray) -> None:
+        """Of those that wait for a step and have one of these keys end the ones that began by the
+        instant until[key]."""
+        slots = self.waiting(step, [codes])
+        began = self.limit.view[slots] - span
+        late = began > until[self.code.view[slots]]
+        self.end(slots[~late])
+        self.wait(step, slots[late])
+
     def crowded(self) -> bool:
         """Whether so many are over that it pays to close the gaps."""
         return self.dead > max(CROWD, self.live, self.heads[-1].n // 4)

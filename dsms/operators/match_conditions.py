@@ -28,7 +28,7 @@ _NOT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 class Earlier(Protocol):
-    """Columns of the rows that attempts have taken."""
+    """Columns of the rows that attempts have taken; behind the last step those are aggregates."""
 
     def __call__(self, step: int, column: int) -> pa.Array: ...
 
@@ -105,6 +105,7 @@ def in_order(col: pa.Array) -> np.ndarray:
 
 
 def _step(column: int, firsts: Sequence[int]) -> int:
+    """The step that a column belongs to; behind the last one: it is an aggregate."""
     return int(np.searchsorted(firsts, column, "right")) - 1
 
 
@@ -126,6 +127,8 @@ def _term(part: Expr, step: int, firsts: Sequence[int]) -> Term | None:
     steps = [{_step(c, firsts) for c in columns(e)} for e in (a, b)]
     if any(len(s) != 1 for s in steps) or steps[0] == steps[1]:
         return None
+    if any(s == {len(firsts) - 1} for s in steps):
+        return None  # an aggregate, which depends on the row in question
     (left,), (right,) = steps
     fn = part.fn
     if right == step:

@@ -136,6 +136,17 @@ def candidates(
 
 
 @njit(cache=True, nogil=True)
+def counting(code, first, last, until, good):
+    """Of matches in the order in which they are complete which count: those whose first row is
+    later than until[code], which is where the last row of the one before is."""
+    for m in range(len(code)):
+        c = code[m]
+        good[m] = first[m] > until[c]
+        if good[m]:
+            until[c] = last[m]
+
+
+@njit(cache=True, nogil=True)
 def chained(tail, link, code, first):
     """Link rows, whose slots are `first`, `first` + 1, ..., behind the last of their keys."""
     for i in range(len(code)):

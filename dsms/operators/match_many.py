@@ -84,27 +84,31 @@ class Many:
 
     def aggregates(
         self,
+        calls: Sequence[Call],
         first: np.ndarray,
         before: np.ndarray,
         earlier: Callable[[np.ndarray], Earlier],
         look: Look,
     ) -> list[pa.Array]:
-        """The aggregates of matches whose rows of this step begin at the slots `first` and are
+        """These aggregates of matches whose rows of this step begin at the slots `first` and are
         older than `before`; `earlier`: columns of earlier rows of some of them.  `look` is called
         between stretches of work."""
         count = np.empty(len(first), np.int64)
         counted(first, before, self.store.extra["next"].view, self.store.ts.view, count)
         ends, start, parts = np.cumsum(count), 0, []
+        if not len(first):
+            return [self._aggregate(call, first, first, 0) for call in calls]
         while start < len(first):
             look()
             most = PAIRS + (ends[start - 1] if start else 0)
             stop = max(start + 1, int(np.searchsorted(ends, most, "right")))
-            parts.append(self._some(first[start:stop], count[start:stop], start, earlier))
+            parts.append(self._some(calls, first[start:stop], count[start:stop], start, earlier))
             start = stop
         return [pa.concat_arrays(list(p)) for p in zip(*parts, strict=True)]
 
     def _some(
         self,
+        calls: Sequence[Call],
         first: np.ndarray,
         count: np.ndarray,
         start: int,
@@ -117,7 +121,7 @@ class Many:
             cols = self._columns(slot, [c for s, c in self.whole.reads if s == self.step])
             good = self.whole.met(self.step, cols, earlier(start + match), len(slot))
             match, slot = match[good], slot[good]
-        return [self._aggregate(call, match, slot, len(first)) for call in self.calls]
+        return [self._aggregate(call, match, slot, len(first)) for call in calls]
 
     def _columns(self, slots: np.ndarray, some: Sequence[int]) -> dict[int, pa.Array]:
         return {c: self.store.cols[c].gather(slots) for c in some}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
+from dsms.operators.match_aggregates import Aggregates
 from dsms.operators.match_attempts import Attempts
-from dsms.operators.match_conditions import Condition, Rest, Term
+from dsms.operators.match_conditions import Condition, Term
 from dsms.operators.match_kernels import FRESH, candidates
 from dsms.operators.match_rows import Step
 from dsms.operators.pieces import Look
@@ -24,6 +24,7 @@ def first_found(
     steps: Sequence[Step],
     condition: Condition,
     attempts: Attempts,
+    aggregates: Aggregates,
     tried: np.ndarray,
     look: Look,
 ) -> np.ndarray:
@@ -50,7 +51,9 @@ def first_found(
         n = candidates(*who, *index, looked, pairs[0], pairs[1])
         place[trying] = going
         at, row = trying[pairs[0, :n]], pairs[1, :n]
-        good = _met(condition.rest, k, steps, attempts, tried[at], row)
+        earlier = aggregates.earlier(steps, attempts, tried[at], k, step.rows.ts[row], look)
+        cols = {c: taken(step.rows.cols[c], row) for s, c in condition.rest.reads if s == k}
+        good = np.flatnonzero(condition.rest.met(k, cols, earlier, len(row)))
         found[at[good[::-1]]] = row[good[::-1]]  # of several rows the first
         trying = trying[(found[trying] < 0) & (place[trying] >= 0)]
         most = min(most * GROWTH, max(1, PAIRS // max(1, len(trying))))
@@ -83,20 +86,3 @@ def _earlier(
         if valid is not None:
             whole &= valid
     return words, whole
-
-
-def _met(
-    rest: Rest,
-    k: int,
-    steps: Sequence[Step],
-    attempts: Attempts,
-    who: np.ndarray,
-    row: np.ndarray,
-) -> np.ndarray:
-    """Which of the pairs meet it: their places, ascending."""
-
-    def earlier(step: int, column: int) -> pa.Array:
-        return steps[step].column(attempts.refs.view[who, step], column)
-
-    cols = {c: taken(steps[k].rows.cols[c], row) for s, c in rest.reads if s == k}
-    return np.flatnonzero(rest.met(k, cols, earlier, len(row)))

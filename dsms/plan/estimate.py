@@ -292,13 +292,13 @@ def _match(node: lp.Match, inputs: Sequence[Estimate]) -> Estimate:
     none where none may come (1 - exp(-C2/v2), exp(-C2/v2))."""
     both = zip(inputs, node.kinds, strict=True)
     columns = tuple(c for rows, kind in both if kind == "one" for c in rows.columns)
-    share, read = 1.0, tuple(c for rows in inputs for c in rows.columns)
+    aggs = tuple(ColumnStatistics() for _ in node.aggs)
+    share, read = 1.0, (*(c for rows in inputs for c in rows.columns), *aggs)
     for k, (rows, condition) in enumerate(zip(inputs, node.conditions, strict=True)):
         values = math.prod(column_of(same[k], rows.columns).distinct for same in node.keys)
         none = math.exp(-rows.size / values * selectivity(condition, read))
         share *= 1.0 if k == 0 else none if node.kinds[k] == "none" else 1 - none
-    columns += tuple(ColumnStatistics() for _ in node.aggs)
-    return replace(_thinned(inputs[0], min(0.95, max(0.05, share))), columns=columns)
+    return replace(_thinned(inputs[0], min(0.95, max(0.05, share))), columns=(*columns, *aggs))
 
 
 def partners(

@@ -175,6 +175,8 @@ def from_past(node: lp.Node) -> str | None:
             return "an episode may have begun before all rows that are kept"
         case lp.Window() if holds_all(node):
             return "what a stream with KEY holds may be older than all rows that are kept"
+        case lp.Match(skip=True):
+            return "a match may be skipped because of one before all rows that are kept"
         case lp.JoinNRR() if _reborn(node.child):
             return (
                 "a non-retroactive table is read as of the instant at which rows of this input "

@@ -312,12 +312,12 @@ def _asof(node: lp.AsofJoin) -> str:
 
 
 def _match(node: lp.Match) -> str:
-    """`Match a, NOT u, b within 5 s PER k; b: b.v > a.v`"""
+    """`Match a, NOT u, b within 5 s PER k, skip past last; b: b.v > a.v`"""
     names = [
         f"{'NOT ' * (k == 'none')}{n}{'+' * (k == 'many')}"
         for k, n in zip(node.kinds, node.names, strict=True)
     ]
-    schema = tuple(f for child in node.inputs for f in child.schema)
+    schema = (*(f for n in node.inputs for f in n.schema), *node.schema[-len(node.aggs) :])
     per = ", ".join(expression(same[0], node.inputs[0].schema) for same in node.keys)
     conditions = [
         f"; {name}: {expression(c, schema)}"
@@ -326,7 +326,8 @@ def _match(node: lp.Match) -> str:
     ]
     within = f"Match {', '.join(names)} within {duration(node.span)}"
     aggs = [f"; {aggregate(call, node.inputs[k].schema)}" for k, call in node.aggs]
-    return within + (f" PER {per}" if per else "") + "".join([*conditions, *aggs])
+    within += (f" PER {per}" if per else "") + ", skip past last" * node.skip
+    return "".join([within, *conditions, *aggs])
 
 
 def _all_equal(node: lp.MultiJoin) -> str:

@@ -48,6 +48,7 @@ _WORDS = {
     "FIRST_ROWS": "FIRST",
     "SAMPLE_SHARE": "SAMPLE",
     "WITHIN_SPAN": "WITHIN",
+    "SKIP_PAST_LAST": "SKIP PAST LAST",
     "UPTO": "UPTO with an instant",
     "OUT_OF_100": "PERCENT",
     "PLUS": "+",

@@ -162,16 +162,16 @@ class Match:
     row of the first input begins an attempt; each further step takes the first later row, by
     (timestamp, arrival), that has equal keys and meets its condition.
 
-    inputs      one for each step: the window in time over its rows
-    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours',
-                at the end none until the window is over, when the match is born; `many`: and with
-                it all later ones that meet its condition, until the row of the next step
-    names       of the steps
-    keys        for each column of PER the expression over each input, all of one type
-    conditions  over the columns of all inputs one after the other; each reads those of its own step
-                and of earlier ones of kind `one`
+    inputs      the window in time over the rows of each step
+    kinds       `one`: the row is part of the match; `none`: none may come between its neighbours'
+                (at the end: until the window is over, when the match is born); `many`: and with it
+                all later ones that meet its condition, until the row of the next step
+    names       of the steps;  keys: of each column of PER the expression over each input
+    conditions  over the columns of all inputs, then `aggs`; each reads those of its own step, of
+                earlier ones of kind `one`, and aggregates over the rows before the one in question
     aggs        over the rows of steps of kind `many`: (step, call over the columns of its input)
-    schema      columns of the steps of kind `one`, then the aggregates"""
+    schema      columns of the steps of kind `one`, then the aggregates
+    skip        a match, the first of its instant, ends attempts of its keys begun by its end"""
 
     inputs: tuple[Node, ...]
     kinds: tuple[Literal["one", "many", "none"], ...]
@@ -181,6 +181,7 @@ class Match:
     aggs: tuple[tuple[int, AggCall], ...]
     span: int
     schema: Schema
+    skip: bool = False
 
     @property
     def parts(self) -> tuple[Node, ...]:

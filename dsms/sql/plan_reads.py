@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsms.sql.logical import Answer, Node, Project, StreamScan, Window, children, leaves_of
+from dsms.sql.logical import (
+    Answer,
+    Node,
+    Project,
+    StreamScan,
+    Window,
+    children,
+    leaves_of,
+    with_children,
+)
 from dsms.sql.window import Latest, Unbounded
 
 
@@ -33,3 +42,11 @@ def own_reads(node: Node) -> tuple[str, ...]:
     own = [leaf for leaf in leaves_of(node) if leaf.leaf not in inner]
     names = [n.stream.address if isinstance(n, StreamScan) else n.table.address for n in own]
     return tuple(dict.fromkeys(names))
+
+
+def unwindowed(step: Node) -> Node:
+    """The input of a step of MATCH without the window over it."""
+    if isinstance(step, Window):
+        return step.child
+    (child,) = children(step)
+    return with_children(step, (unwindowed(child),))

@@ -16,7 +16,8 @@ def text(item: ast.Match, source: Text, window: Callable[[ast.Window | None], st
     keys = [name(column.name) for column in item.per]
     per = f" PER ({', '.join(keys)})" if len(keys) > 1 else f" PER {keys[0]}" if keys else ""
     steps = ", ".join(step(s, source) for s in item.steps)
-    return f"MATCH ({steps}){window(item.window)}{per}"
+    skip = " SKIP PAST LAST" if item.skip else ""
+    return f"MATCH ({steps}){window(item.window)}{per}{skip}"
 
 
 def step(node: ast.MatchStep, source: Text) -> str:

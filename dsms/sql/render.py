@@ -1,5 +1,4 @@
-"""A logical plan back to SQL: the text parses and binds to an equal plan, up to names and the
-numbering of leaves.
+"""A logical plan back to SQL: the text binds to an equal plan, up to names and numbers of leaves.
 
 The plan becomes a syntax tree from the bottom up.  Each node extends the SELECT block of its child
 where the binder would build the same plan from it; where it would not, the child becomes a subquery
@@ -42,9 +41,10 @@ from dsms.sql.logical import (
     Window,
 )
 from dsms.sql.multi_joins import as_joins
+from dsms.sql.plan_reads import unwindowed
 from dsms.sql.render_asof import asof_block, equal
 from dsms.sql.render_block import Block, Stage, all_of, with_output
-from dsms.sql.render_match import Source, has_pattern, match_block, unwindowed
+from dsms.sql.render_match import Source, has_pattern, match_block
 from dsms.sql.render_names import ident, names_of, unique
 from dsms.sql.render_over import over_block, windowed
 from dsms.sql.render_project import has_internal, is_exists, same_grouping

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import ast
-from dsms.sql.expr import Expr, columns, conjuncts
-from dsms.sql.logical import Match, Node, Window, children, with_children
+from dsms.sql.expr import AggCall, Expr, columns, conjuncts
+from dsms.sql.logical import Match, Node, Window, children
 from dsms.sql.render_block import Block, Stage
 from dsms.sql.unbind import unbind, unbind_aggregate, window_syntax
 from dsms.sql.window import WindowSpec
@@ -24,12 +24,21 @@ def match_block(node: Match, sources: Sequence[Source]) -> Block:
         for kind, (source, _) in zip(node.kinds, sources, strict=True)
     )
     per = tuple(_unqualified(same[0], sources[0][1]) for same in node.keys)
-    where = [unbind(part, every) for c in node.conditions for part in conjuncts(c)]
-    found = ast.Match(steps, window_syntax(_window(node.inputs[0]), []), per)
+    aggs = [_aggregate(call, sources[k][1]) for k, call in node.aggs]
+    where = [unbind(part, [*every, *aggs]) for c in node.conditions for part in conjuncts(c)]
+    found = ast.Match(steps, window_syntax(_window(node.inputs[0]), []), per, node.skip)
     stage = Stage.WHERE if where else Stage.FROM
-    aggs = [unbind_aggregate(call, sources[k][1]) for k, call in node.aggs]
     widths = [*map(len, shown), *(1 for _ in aggs)]
     return Block(found, [*(i for items in shown for i in items), *aggs], widths, stage, where)
+
+
+def _aggregate(call: AggCall, items: Sequence[ast.Expr]) -> ast.FuncCall:
+    """One over the rows of a step that takes many, with these columns."""
+    found = unbind_aggregate(call, items)
+    if not found.star:
+        return found
+    assert isinstance(items[0], ast.ColumnRef) and items[0].table is not None
+    return replace(found, star=False, args=(ast.ColumnRef(items[0].table),))
 
 
 def _window(node: Node) -> WindowSpec:
@@ -37,14 +46,6 @@ def _window(node: Node) -> WindowSpec:
     while not isinstance(node, Window):
         (node,) = children(node)
     return node.spec
-
-
-def unwindowed(node: Node) -> Node:
-    """The rows of a step without the window over them."""
-    if isinstance(node, Window):
-        return node.child
-    (child,) = children(node)
-    return with_children(node, (unwindowed(child),))
 
 
 def _unqualified(expr: Expr, items: Sequence[ast.Expr]) -> ast.ColumnRef:

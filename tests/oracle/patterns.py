@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsms.sql import logical as lp
+from dsms.sql.expr import columns
+from dsms.sql.types import ALWAYS
 from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Fact
 from tests.oracle.keys import matched
@@ -36,6 +38,35 @@ def silences(node: lp.Match, ever: Sequence[Sequence[Fact]], now: int) -> list[F
         if rows is not None:
             found.append(replace(_made(node, ever, rows), ts=end))
     return found
+
+
+def unskipped(
+    node: lp.Match, ever: Sequence[Sequence[Fact]], there: Sequence[Fact], now: int
+) -> list[Fact]:
+    """With SKIP PAST LAST the matches whose first rows are `there`, in the window; `ever`: all rows
+    that each window has held.  A match counts if its first row is later than the last row of the
+    one of its key that counted before: that was complete earlier, or at the same instant and began
+    with an older row."""
+    silent, found = node.kinds[-1] == "none", list[tuple[int, Fact, list[Fact | None]]]()
+    for first in ever[0]:
+        rows = _attempt(node, ever, first)
+        if rows is None or (silent and first.ts + node.span > now):
+            continue
+        found.append((first.ts + node.span if silent else _last(rows).ts, first, rows))
+    kept, until = list[Fact](), dict[tuple, int]()
+    for end, first, rows in sorted(found, key=lambda m: (m[0], m[1].age())):
+        key = canons(tuple(evaluate(same[0], first.values) for same in node.keys))
+        if first.ts <= until.get(key, ALWAYS):
+            continue
+        until[key] = _last(rows).ts
+        if silent or first.ident in {f.ident for f in there}:
+            made = _made(node, ever, rows)
+            kept.append(replace(made, ts=end) if silent else made)
+    return kept
+
+
+def _last(rows: Sequence[Fact | None]) -> Fact:
+    return next(row for row in reversed(rows) if row is not None)
 
 
 def _attempt(
@@ -76,7 +107,8 @@ def _many(
     after = next(r for r in rows[k + 1 :] if r is not None)
     assert first is not None
     between = [r for r in inputs[k] if first.ts <= r.ts < after.ts]
-    return sorted((r for r in between if _fits(node, inputs, rows[:k], k, r)), key=Fact.age)
+    good = (r for r in between if _fits(node, inputs, rows[:k], k, r, first))
+    return sorted(good, key=Fact.age)
 
 
 def _next(
@@ -98,7 +130,10 @@ def _fits(
     rows: Sequence[Fact | None],
     k: int,
     row: Fact,
+    ends: Fact | None = None,
 ) -> bool:
+    """Does the row do for step k?  Aggregates of a condition go over rows up to `ends`, the row
+    itself where that is not said."""
     first = rows[0]
     assert first is not None
     for same in node.keys:
@@ -111,7 +146,22 @@ def _fits(
     widths = [len(child.schema) for child in node.inputs]
     known = [*rows, *([None] * (k - len(rows))), row]
     values = [v for r, w in zip(known, widths, strict=False) for v in _values(r, w)]
+    if node.aggs and max(columns(condition)) >= sum(widths):
+        values += [None] * (sum(widths) - len(values))
+        values += _aggregated(node, inputs, [*rows, ends or row])
     return evaluate(condition, tuple(values)) is True
+
+
+def _aggregated(
+    node: lp.Match, inputs: Sequence[Sequence[Fact]], rows: Sequence[Fact | None]
+) -> list:
+    """The aggregates over steps that another row has ended, NULL of the others."""
+    return [
+        aggregate(call, [r.values for r in _many(node, inputs, rows, k)])
+        if k + 1 < len(rows)
+        else None
+        for k, call in node.aggs
+    ]
 
 
 def _values(row: Fact | None, width: int) -> tuple:

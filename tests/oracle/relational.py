@@ -32,7 +32,7 @@ from tests.oracle.keys import (
 )
 from tests.oracle.lists import unpacked
 from tests.oracle.over import over
-from tests.oracle.patterns import matches, silences
+from tests.oracle.patterns import matches, silences, unskipped
 from tests.oracle.scalar import evaluate
 from tests.oracle.slides import Beats
 from tests.oracle.values import canons, order_key
@@ -114,6 +114,9 @@ class Evaluator:
                 return self._join_nrr(node, step)
             case lp.AsofJoin():
                 return self._asof_join(node, step)
+            case lp.Match(skip=True):
+                ever = [self._ever(child, step) for child in node.inputs]
+                return unskipped(node, ever, self.at(node.inputs[0], step), self.instants[step])
             case lp.Match() if node.kinds[-1] == "none":
                 ever = [self._ever(child, step) for child in node.inputs]
                 return silences(node, ever, self.instants[step])

@@ -70,6 +70,12 @@ RULES: list[tuple[str, str, str, str | None]] = [
         "there may be many rows",
         "one row",
     ),
+    (
+        "DS376",
+        f"SELECT a.sym FROM MATCH (a trades, b+ trades, c trades) {TWO} WHERE b.px ^> LAST(b.px)",
+        "c can't name b+",
+        "LAG(v) OVER",
+    ),
     ("DS377", f"SELECT a.sym FROM ^MATCH (a trades) {TWO}", "two steps", "MATCH (a s, b s)"),
     (
         "DS377",

@@ -22,7 +22,8 @@ def narrow_match(node: lp.Node, ctx: Context) -> lp.Node:
     inside, outside = dict[int, int](), dict[int, int]()
     start = start_shown = 0
     first_agg = len(match.schema) - len(match.aggs)
-    kept = [n for n in range(len(match.aggs)) if first_agg + n in above]
+    every = sum(len(child.schema) for child in match.inputs)
+    kept = [n for n in range(len(match.aggs)) if first_agg + n in above or every + n in read]
     aggs = list[tuple[int, AggCall]]()
     for k, (child, kind) in enumerate(zip(match.inputs, match.kinds, strict=True)):
         wide, mine = len(child.schema), [same[k] for same in match.keys]
@@ -45,6 +46,7 @@ def narrow_match(node: lp.Node, ctx: Context) -> lp.Node:
         return node
     for n in kept:
         outside[first_agg + n] = start_shown + len(aggs)
+        inside[every + n] = start + len(aggs)
         aggs.append(_moved(match.aggs[n], moves))
     narrowed = replace(
         match,

@@ -104,8 +104,15 @@ class Pattern:
 
     @property
     def every(self) -> tuple[int, ...]:
-        """Columns of all steps, which its conditions may name."""
-        return tuple(v for _, leaf in self.steps for v in leaf.virtual)
+        """Columns of all steps, and the aggregates, which its conditions may name."""
+        columns = (v for _, leaf in self.steps for v in leaf.virtual)
+        return (*columns, *(at for _, _, at in self.aggs))
+
+    def named(self, used: set[int]) -> list[int]:
+        """Which steps columns belong to, ascending.  An aggregate stands with the row behind the
+        rows that it goes over."""
+        found = {k for k, (_, leaf) in enumerate(self.steps) if used & set(leaf.virtual)}
+        return sorted(found | {k + 1 for k, _, at in self.aggs if at in used})
 
 
 @dataclass(slots=True)

@@ -158,7 +158,7 @@ def check_outside(group: Group, used: set[int], at: ast.Node) -> None:
     """Raise DS376 for a condition over these columns, which looks at matches, if one of them is of
     a step that has no row there."""
     for pattern in patterns(group):
-        for k in _named(pattern, used):
+        for k in pattern.named(used - {at for _, _, at in pattern.aggs}):
             step, _ = pattern.steps[k]
             if step.kind is not ONE:
                 message = f"{_called(step)} has not one row, and this looks at whole matches"
@@ -181,20 +181,22 @@ def patterns(group: Group) -> Iterator[Pattern]:
                 yield from patterns(item.right)
 
 
-def _named(pattern: Pattern, used: set[int]) -> list[int]:
-    """Which steps columns belong to, ascending."""
-    return [k for k, (_, leaf) in enumerate(pattern.steps) if used & set(leaf.virtual)]
-
-
 def _check_names(pattern: Pattern, used: set[int], at: ast.Node) -> None:
-    *earlier, last = _named(pattern, used)
+    *earlier, last = pattern.named(used)
     for k in earlier:
-        step, _ = pattern.steps[k]
-        if step.kind is not ONE:
+        step, leaf = pattern.steps[k]
+        if step.kind is not ONE and used & set(leaf.virtual):
             later = _called(pattern.steps[last][0])
-            rows = "there is no row" if step.kind is NONE else "there may be many rows"
+            rows, hint = "there is no row", "compare it with steps that have one row"
+            if step.kind is MANY:
+                name = _name(step)
+                rows = "there may be many rows"
+                hint = (
+                    f"compare it with steps that have one row, or with an aggregate, such as "
+                    f"MAX({name}.v); the row before each row is LAG(v) OVER (...) in a subquery"
+                )
             message = f"a condition of {later} can't name {_called(step)}, of which {rows}"
-            raise error("DS376", message, at, "compare it with steps that have one row")
+            raise error("DS376", message, at, hint)
 
 
 def _called(step: ast.MatchStep) -> str:
@@ -214,7 +216,7 @@ def match_node(pattern: Pattern) -> Match:
     place = {v: i for i, v in enumerate(pattern.every)}
     inputs, conditions = list[Node](), list[Expr | None]()
     for k, (_, leaf) in enumerate(pattern.steps):
-        mine = [c for c in pattern.conditions if _named(pattern, columns(c))[-1] == k]
+        mine = [c for c in pattern.conditions if pattern.named(columns(c))[-1] == k]
         own = [c for c in mine if columns(c) <= set(leaf.virtual)]
         inputs.append(_selected(leaf, own))
         conditions.append(conjunction([_moved(c, place) for c in mine if c not in own]))
@@ -230,7 +232,8 @@ def match_node(pattern: Pattern) -> Match:
     aggs = tuple((k, _own_call(call, pattern.steps[k][1])) for k, call, _ in pattern.aggs)
     fields += [Field(call.name, call.type) for _, call in aggs]
     over = (tuple(inputs), kinds, names, keys, tuple(conditions), aggs)
-    return Match(*over, window.spec.length, tuple(fields))  # type: ignore[arg-type]
+    span, skip = window.spec.length, pattern.at.skip
+    return Match(*over, span, tuple(fields), skip)  # type: ignore[arg-type]
 
 
 def _own_call(call: AggCall, leaf: Leaf) -> AggCall:

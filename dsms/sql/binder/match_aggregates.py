@@ -1,7 +1,8 @@
-"""Aggregates over a step of a MATCH that takes many rows: ``COUNT(b.v)`` where the step is ``b+``.
+"""Aggregates over a step of a MATCH that takes many rows: ``COUNT(b.v)`` where the step is ``b+``,
+and ``COUNT(b)`` for its rows.
 
-Each is a column of the match.  In the text its place is taken by the name of a column that nobody
-can write, before anything else looks at the block.
+Each is a column of the match, and what a condition of a later step may name.  In the text its place
+is taken by the name of a column that nobody can write, before anything else looks at the block.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def lifted(select: ast.Select) -> ast.Select:
     made = replace(
         select,
         items=items,
+        where=None if select.where is None else replaced(select.where, swap),
         group_by=replaced(select.group_by, swap),
         having=None if select.having is None else replaced(select.having, swap),
     )
@@ -73,9 +75,20 @@ def _over(call: ast.FuncCall, many: Sequence[ast.MatchStep]) -> ast.MatchStep | 
     for step in many:
         alias = step.source.alias
         assert alias is not None
-        if refs and all(r.table is not None and r.table.matches(alias.text) for r in refs):
+        named = [r for r in refs if not (_counts_rows(call, step) and r is call.args[0])]
+        if refs and all(r.table is not None and r.table.matches(alias.text) for r in named):
             return step
     return None
+
+
+def _counts_rows(call: ast.FuncCall, step: ast.MatchStep) -> bool:
+    """Is it ``COUNT(b)``?"""
+    match call:
+        case ast.FuncCall(args=(ast.ColumnRef(table=None, name=name),), distinct=False):
+            alias = step.source.alias
+            counts = call.name.text.casefold() == "count"
+            return counts and alias is not None and name.matches(alias.text)
+    return False
 
 
 def _hidden(call: ast.FuncCall) -> str:
@@ -110,11 +123,16 @@ def bind_aggregates(ctx: Context, from_: From) -> None:
         for k, (step, scope) in enumerate(zip(pattern.at.steps, pattern.scopes, strict=True)):
             for node in step.calls:
                 _check(node)
-                call = agg_call(Env(ctx, scope, "the select list"), node)
+                asked = node
+                if _counts_rows(node, step):
+                    asked = replace(node, args=(), star=True)
+                call = agg_call(Env(ctx, scope, "the select list"), asked)
+                call = replace(call, name=to_sql(node))
                 pattern.aggs.append((k, call, from_.width))
                 column = Col(from_.width, call.type, call.name)
                 from_.width += 1
                 from_.scope = _shown(from_.scope, step, _hidden(node), column)
+                from_.inside = _shown(from_.inside, step, _hidden(node), column)
 
 
 def _shown(scope: Scope, step: ast.MatchStep, name: str, column: Col) -> Scope:

@@ -138,11 +138,12 @@ class MatchStep(Node):
 @dataclass(frozen=True, slots=True)
 class Match(FromItem):
     """``MATCH (a s, NOT u s, b t) [RANGE 5 s] PER k``: rows one after the other.  `per`: columns of
-    every step in which all rows of a match are equal."""
+    every step in which all rows of a match are equal; `skip`: SKIP PAST LAST."""
 
     steps: tuple[MatchStep, ...]
     window: Window | None = None
     per: tuple[ColumnRef, ...] = ()
+    skip: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,8 +227,11 @@ class Queries(Overs):
 
     @rule
     def match_ref(self, pos: Pos, *parts: Any) -> ast.Match:
-        *steps, window, per = parts
-        return ast.Match(tuple(steps), window, per or (), pos=pos)
+        *steps, window, per, skip = parts
+        return ast.Match(tuple(steps), window, per or (), bool(skip), pos=pos)
+
+    def match_skip(self, parts: Parts) -> bool:
+        return True
 
     def left_outer(self, parts: Parts) -> bool:
         return True
