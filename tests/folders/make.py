@@ -8,9 +8,10 @@ makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_us
 queries over queries, of `story_changes` (`changes`), about definitions that change, of
 `story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, of
 `story_functions` (`functions`), about functions of one's own, of `story_ranks` (`ranks`), about the
-first rows of each key, or of `story_over` (`over`), about values OVER rows (with glibc the
-variables fill unused memory with zeros, which pack better).  It is made once, when the layout of
-state has changed, and never again: every later version opens it.
+first rows of each key, of `story_over` (`over`), about values OVER rows, or of `story_episodes`
+(`episodes`), about patterns, sessions and lifetimes (with glibc the variables fill unused memory
+with zeros, which pack better).  It is made once, when the layout of state has changed, and never
+again: every later version opens it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tests.folders import (
     story,
     story_answers,
     story_changes,
+    story_episodes,
     story_functions,
     story_lists,
     story_over,
@@ -109,6 +111,7 @@ if __name__ == "__main__":
             "users": story_users,
             "answers": story_answers,
             "changes": story_changes,
+            "episodes": story_episodes,
             "functions": story_functions,
             "ranks": story_ranks,
             "lists": story_lists,

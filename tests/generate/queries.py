@@ -105,6 +105,8 @@ class Queries:
         if self.merging and mode.plain:
             self.merging = False
             return self.merged()
+        if self.dating and mode.plain and self.d.chance(8):
+            return self.matched()
         if depth <= 0 or not mode.plain or self.d.chance(75):
             text, scope = self.stream(mode, first)
             return text, scope, True
@@ -180,6 +182,19 @@ class Queries:
             parts.append(f"SELECT {items} FROM {text}")
         columns = [Column(f"{alias}.c{i}", t) for i, t in enumerate(types)]
         return f"({' UNION ALL '.join(parts)}){above} AS {alias}", columns, False
+
+    def matched(self) -> tuple[str, Scope, bool]:
+        """Rows of streams one after the other, which conditions of WHERE may compare."""
+        d, steps, scope = self.d, list[str](), list[Column]()
+        streams = [s for s in self.world.of("stream") if not s.keyed]
+        for _ in range(d.pick((2, 2, 3))):
+            source, alias = d.pick(streams), d.name()
+            steps.append(f"{alias} {source.name}")
+            scope += _scope(source, alias)
+        if d.chance(30):
+            steps.insert(1, f"NOT {d.name()} {d.pick(streams).name}")
+        per, skip = d.pick(("", " PER k", " PER k")), d.pick(("", "", " SKIP PAST LAST"))
+        return f"MATCH ({', '.join(steps)}) [{self._range(Mode())}]{per}{skip}", scope, False
 
     def entries(self, depth: int) -> tuple[str, Scope, bool]:
         """Istream in FROM, over anything, at times with a window."""
