@@ -111,7 +111,7 @@ CODES: dict[str, str] = {
     "DS334": "WITH (over = shed) of a query in which nothing can let go of rows",
     "DS335": "a punctuation that does not say which values its columns have",
     "DS336": "a punctuation of too many combinations of values",
-    "DS337": "NOW elsewhere than in a one-time query",
+    "DS337": "NOW where it is neither the instant of a one-time query nor a window",
     "DS338": "a gap of SESSION that is no INTERVAL, or what no row can tell in SESSION or WHEN",
     "DS339": "a NATURAL JOIN of two sides without a common column",
     "DS340": "a persistent query over one with LIMIT or OFFSET",
@@ -157,6 +157,9 @@ CODES: dict[str, str] = {
     "DS380": "an OR of subqueries that is no choice between parts of the rows",
     "DS381": "UNNEST of what is no list, or in a join that can't open one",
     "DS382": "ROW_NUMBER(), QUALIFY or DISTINCT ON that ask for more than first rows of each key",
+    "DS394": "a name behind OVER that no WINDOW gives, or a window that is said twice",
+    "DS395": "LATERAL that depends on the row in a way that no join gives",
+    "DS396": "ORDER BY in an aggregate that lists no values",
     # rules: archives
     "DS390": "reading the archive of something that has none",
     "DS391": "an archive where none can be read",

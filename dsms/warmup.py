@@ -173,7 +173,10 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "patterns", f"SELECT x.i, y.i FROM MATCH (x a , NOT n b , {said}"
     apart = said.replace("PER k", "PER k SKIP PAST LAST")
     yield "patterns of many", f"SELECT x.i, SUM(m.i) FROM MATCH (x a , m+ b , {apart}"
-    yield "values in JSON", "SELECT JSON_VALUE(k, '$.a[0]'), JSON_EXISTS(k, '$.a') FROM a"
+    yield (
+        "values in JSON",
+        "SELECT JSON_VALUE(k, '$.a[0]'), JSON_EXISTS(k, '$.a'), JSON_ITEMS(k, '$') FROM a",
+    )
     query = f"SELECT a.i, b.i FROM a {WIDTH} LEFT JOIN b {WIDTH} ON a.k = b.k"
     yield "from event to event", f"{query} WITH (on_error = stop)"
     for what, query in _grouped():
@@ -209,7 +212,8 @@ def _plain() -> Iterator[tuple[str, str]]:
     lag = "LAG(f, 1, 0) OVER (PARTITION BY k)"
     yield "values OVER a time window", f"SELECT SUM(i) OVER (PARTITION BY k), {lag} FROM a {WIDTH}"
     yield "values OVER count windows", f"SELECT {lag} FROM a [PARTITION BY k ROWS 9]"
-    yield "values OVER all rows", "SELECT COUNT(*) OVER (PARTITION BY k) FROM a"
+    ranks = "RANK() OVER (ORDER BY k), DENSE_RANK() OVER (PARTITION BY k ORDER BY f DESC)"
+    yield "values OVER all rows", f"SELECT COUNT(*) OVER (PARTITION BY k), {ranks} FROM a"
     yield "what leaves", f"SELECT Dstream(k) FROM a {WIDTH}"
     yield (
         "windows over results",

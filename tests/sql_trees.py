@@ -93,14 +93,20 @@ def _calls(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     functions = st.one_of(idents, st.sampled_from(["SUM", "LEFT", "right", "date"]).map(Ident))
     wstream = st.builds(ast.WstreamArg, inner, st.deferred(lambda: windows))
     args = _some(st.one_of(inner, inner, wstream))
+    whole = (functions, args, _bool, _optional(inner), _some(_orders_of(inner), 0, 2))
     return st.one_of(
-        st.builds(ast.FuncCall, functions, args, _bool, st.just(False), _optional(inner)),
+        st.builds(lambda n, a, d, f, o: ast.FuncCall(n, a, d, filter=f, order_by=o), *whole),
         st.builds(lambda n, f: ast.FuncCall(n, star=True, filter=f), functions, _optional(inner)),
         st.builds(lambda n, f: ast.FuncCall(n, filter=f), functions, _optional(inner)),
     )
 
 
-def _overs(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _orders_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(ast.OrderItem, inner, _bool, st.sampled_from([None, True, False]))
+
+
+def _frames(inner: st.SearchStrategy[Any]) -> tuple[st.SearchStrategy[Any], ...]:
+    """What stands in the parentheses behind OVER."""
     counts, lengths = st.integers(0, 10**6), durations()
 
     def bounds(sizes: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -113,10 +119,8 @@ def _overs(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(ast.Frame, st.just(True), bounds(counts), _optional(bounds(counts))),
         st.builds(ast.Frame, st.just(False), bounds(lengths), _optional(bounds(lengths))),
     )
-    orders = st.builds(ast.OrderItem, inner, _bool, st.sampled_from([None, True, False]))
-    return st.builds(
-        ast.Over, _calls(inner), _some(inner, 0, 2), _some(orders, 0, 2), _optional(frames)
-    )
+    orders = _some(_orders_of(inner), 0, 2)
+    return (_some(inner, 0, 2), orders, _optional(frames), _optional(idents))
 
 
 def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -138,7 +142,7 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(ast.Cast, inner, type_names),
         st.builds(ast.RowExpr, _some(inner, 2)),
         _calls(inner),
-        _overs(inner),
+        st.builds(ast.Over, _calls(inner), *_frames(inner)),
         st.builds(ast.InQuery, inner, st.deferred(lambda: bare_queries), _bool),
         st.builds(
             ast.Quantified,
@@ -215,7 +219,16 @@ _unnests = st.one_of(
     st.builds(ast.UnnestRef, _leaves, _bool, _optional(column_idents)),
     st.builds(ast.UnnestRef, _leaves, _bool, column_idents, _some(idents)),
 )
-_from_leaves = st.one_of(_tables, _tables, _tables, _subqueries, _unnests)
+_laterals = st.builds(
+    ast.SubqueryRef,
+    st.deferred(lambda: queries),
+    column_idents,
+    st.none(),
+    st.none(),
+    st.just(True),
+    _some(idents, 0, 2),
+)
+_from_leaves = st.one_of(_tables, _tables, _tables, _subqueries, _unnests, _laterals)
 
 
 def _joins(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -262,10 +275,9 @@ selects = st.builds(
     _optional(_closing_windows),
     _optional(expressions),
     _some(expressions, 0, 2),
+    _some(st.builds(ast.NamedWindow, idents, *_frames(expressions)), 0, 2),
 ).map(lambda s: replace(s, distinct_on=()) if s.distinct else s)
-_orders = _some(
-    st.builds(ast.OrderItem, expressions, _bool, st.sampled_from([None, True, False])), 0, 2
-)
+_orders = _some(_orders_of(expressions), 0, 2)
 _counts = _optional(st.integers(0, 10**6))
 
 

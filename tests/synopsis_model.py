@@ -55,8 +55,10 @@ CALLS = {
                   call("quantile_cont", "f", params=(0.3,)),
                   call("quantile_cont", "p", params=(0.9,)),
                   call("quantile_cont", "f", params=(0.3,), distinct=True)],
-    "strings": [call("string_agg", "s", params=("-",)), call("string_agg", "s", params=("",))],
-    "arrays": [call("array_agg", c, params=(n,)) for c in "sfwbi" for n in (1, 3)],
+    "strings": [call("string_agg", "s", params=("-",)), call("string_agg", "s", params=("",)),
+                call("string_agg", "s", "f", params=("-", "desc"))],
+    "arrays": [call("array_agg", c, params=(n,)) for c in "sfwbi" for n in (1, 3)]
+    + [call("array_agg", "i", c, params=(2, "asc nulls first")) for c in "sfw"],
     "buckets": [call("histogram", "i", params=("[-1, 0, 4]",)),
                 call("histogram", "f", params=("[-2.5, 0.0, 1e+100]",)),
                 call("histogram", "t", params=('["1970-01-01 00:00:00"]',))],

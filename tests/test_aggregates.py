@@ -68,9 +68,15 @@ FAMILIES = {
     ],
     "strings": [
         call("string_agg", "s", params=(sep,), filter_=f) for sep, f in (("-", None), ("", "b"))
+    ]
+    + [
+        call("string_agg", "s", "i", params=("-", "desc nulls first")),
+        call("string_agg", "s", "s", "f", params=("", "asc", "desc"), filter_="b"),
     ],
     "arrays": [call("array_agg", c, params=(2,)) for c in ORDERED]
-    + [call("array_agg", "i", params=(1,), filter_="b"), call("array_agg", "f", params=(65536,))],
+    + [call("array_agg", "i", params=(1,), filter_="b"), call("array_agg", "f", params=(65536,))]
+    + [call("array_agg", "i", c, params=(2, "desc")) for c in ORDERED]
+    + [call("array_agg", "w", "s", "t", params=(3, "asc nulls first", "asc"), filter_="b")],
     "histogram": [
         call("histogram", "i", params=("[-1, 0, 4]",)),
         call("histogram", "f", params=("[-2.5, 0.0, 1e+100]",), filter_="b"),

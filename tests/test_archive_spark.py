@@ -114,6 +114,9 @@ QUESTIONS = [
     "SELECT k, v, n FROM ARCHIVE s ORDER BY x DESC NULLS FIRST, n LIMIT 3 PER k",
     "SELECT q.n, COUNT(*) FROM (SELECT n, k, COUNT(*) AS c FROM ARCHIVE s GROUP BY n, k ORDER BY "
     "c LIMIT 2 PER n) q GROUP BY q.n",
+    "SELECT k, i, n FROM ARCHIVE s, UNNEST([v, k, v * 2]) WITH ORDINALITY AS t (i, n) WHERE i > k",
+    "SELECT i, COUNT(*), FIRST(v) FROM s [RANGE 1 h ARCHIVE] LEFT JOIN UNNEST(CASE WHEN k > 1 THEN "
+    "[k, k] END) AS t (i) ON TRUE GROUP BY i",
     "SELECT r.name, MEDIAN(a.x), SUM(a.v * 2) FROM s [RANGE 1 h ARCHIVE] a JOIN r ON a.k = r.k "
     "GROUP BY r.name",
     "SELECT a.v, b.v FROM ARCHIVE s [RANGE 130 s] a LEFT JOIN s [RANGE 20 s] b ON a.k = b.k AND "
@@ -135,6 +138,12 @@ QUESTIONS = [
 def test_index_landing_and_live_rows_answer_together(sql: str, world: World) -> None:
     assert world.both(sql)
     assert world.as_of == 419 * S
+
+
+@SLOW
+@pytest.mark.parametrize("sql", [q for q in QUESTIONS if " PER " in q or "UNNEST" in q])
+def test_first_rows_and_items_of_lists_are_found_by_spark(sql: str, world: World) -> None:
+    assert world.both(sql)
 
 
 def test_a_key_is_looked_for_in_few_files(world: World) -> None:

@@ -20,6 +20,7 @@ from dsms.sql.parser import parse_one
 from dsms.sql.printer import to_sql
 from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type, decimal
 from tests.effort import examples
+from tests.oracle.lists import packed
 from tests.oracle.scalar import evaluate
 from tests.scalars import every_way, lit
 
@@ -110,6 +111,72 @@ def test_what_is_there(text: str, path: str, want: str | None) -> None:
     rows = [(text,), (None,), (text,)]
     assert every_way(value(path), [STRING], rows) == ([want, None, want], 0)
     assert evaluate(value(path), (text,)) == want if text.count("[") < 1000 else True
+
+
+ITEMS = [
+    ('{"a": [1, 2.50, -3e5]}', "$.a", ["1", "2.50", "-3e5"]),
+    ('["x", "a\\"b", "\\u00e9", ""]', "$", ["x", 'a"b', "é", ""]),
+    ("[true, false, null]", "$", ["true", "false", None]),
+    (
+        '[{"k": [1, {"x": "]"}]} , [ 2, "," ],{}]',
+        "$",
+        ['{"k": [1, {"x": "]"}]}', '[ 2, "," ]', "{}"],
+    ),
+    (" [ \n ] ", "$", []),
+    ("[[1, 2], [3]]", "$[0]", ["1", "2"]),
+    ("[[1, 2], [3]]", "$[1]", ["3"]),
+    ('["\\ud83d", "x"]', "$", [None, "x"]),
+    ('{"a": {"b": [1]}, "a": {"b": [2]}}', "$.a.b", ["2"]),
+    ('{"b": [5], "a": 1, "c": [6]}', "$.a", None),
+    ('{"a": null, "b": [5]}', "$.a", None),
+    ('{"a": {"b": 1}}', "$.a", None),
+    ('{"a": "[1]"}', "$.a", None),
+    ("[1, ]", "$", None),
+    ("", "$", None),
+    ("[" + "1," * 65_535 + "1]", "$", ["1"] * 65_536),
+    ("[" + "1," * 65_536 + "1]", "$", None),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "want"), ITEMS, ids=lambda v: str(v)[:30])
+def test_items_of_an_array(text: str, path: str, want: list[str | None] | None) -> None:
+    expr, rows = call("json_items", [J, lit(path)]), [(text,), (None,), ("[7]",), (text,)]
+    found, failed = every_way(expr, [STRING], rows)
+    shown = None if want is None else packed(want, expr.type)
+    assert (found[0], found[1], found[3], failed) == (shown, None, shown, 0)
+    assert evaluate(expr, (text,)) == shown
+
+
+@settings(max_examples=examples(100))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+        max_leaves=8,
+    ),
+    st.sampled_from([None, 1]),
+)
+def test_items_are_what_stands_there(document: object, indent: int | None) -> None:
+    text = json.dumps({"a": document}, indent=indent, ensure_ascii=False)
+    expr = call("json_items", [J, lit("$.a")])
+    assert every_way(expr, [STRING], [(text,)]) == ([evaluate(expr, (text,))], 0)
+
+
+def test_items_are_rows() -> None:
+    engine = Engine()
+    engine.execute("CREATE STREAM s (k INT, j STRING, t TIMESTAMP) TIMESTAMP BY t")
+    engine.execute(
+        "CREATE QUERY q AS SELECT Rstream(k, i ->> 'sku', JSON_VALUE(i, '$.n' AS INT), place)"
+        " FROM s, UNNEST(JSON_ITEMS(j, '$.items')) WITH ORDINALITY AS t (i, place)"
+    )
+    order = '{"items": [{"sku": "a", "n": 2}, {"sku": "b"}]}'
+    engine.ingest("s", [(1, order, 1), (2, '{"items": []}', 2), (3, "no", 3)])
+    engine.heartbeat("s", 9)
+    (rows,) = engine.execute("SELECT * FROM q")
+    assert [tuple(r.values()) for r in rows.data.to_pylist()] == [  # type: ignore[union-attr]
+        (1, "a", 2, 1),
+        (1, "b", None, 2),
+    ]
 
 
 def test_whether_it_is_there() -> None:

@@ -353,8 +353,17 @@ DS373
   SELECT n FROM quotes WHERE LAG(n) OVER () < n
   SELECT n FROM (SELECT *, LAG(n) OVER () AS m FROM quotes) WHERE m < n
 DS374
-  SELECT LEAD(n) OVER () FROM quotes
-  SELECT LAG(n) OVER (), n FROM quotes
+  SELECT LEAD(n) OVER () FROM quotes [NOW INTERNAL]
+  SELECT LAG(n) OVER (), n FROM quotes [NOW INTERNAL]
+DS395
+  SELECT x.m FROM quotes q, LATERAL (SELECT MAX(px - n) AS m FROM trades u WHERE u.sym = q.sym) x
+  SELECT x.m - n FROM quotes q, LATERAL (SELECT MAX(px) AS m FROM trades u WHERE u.sym = q.sym) x
+DS396
+  SELECT LAST(n ORDER BY bid) FROM quotes
+  SELECT ARGMAX(n, bid) FROM quotes
+DS394
+  SELECT SUM(n) OVER w FROM quotes
+  SELECT SUM(n) OVER w FROM quotes WINDOW w AS (PARTITION BY n)
 DS382
   SELECT n, ROW_NUMBER() OVER (ORDER BY n DESC) FROM quotes
   SELECT n FROM quotes QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) <= 3

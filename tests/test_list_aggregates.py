@@ -26,7 +26,8 @@ from tests.oracle.aggregates import _AGGREGATES
 
 SECOND = 1_000_000
 STREAM = "CREATE STREAM s (k INT, x INT, t TIMESTAMP) TIMESTAMP BY t RETAIN 1 h"
-CALLS = "ARRAY_AGG(x, 3) AS a, HISTOGRAM(x, [2, 7, 40]) AS h, SAMPLE(x, 4) AS d"
+CALLS = "ARRAY_AGG(x, 3) AS a, HISTOGRAM(x, [2, 7, 40]) AS h, SAMPLE(x, 4) AS d, "
+CALLS += "ARRAY_AGG(x, 3 ORDER BY x DESC, t) AS o, ARRAY_AGG(x, 9 ORDER BY x % 5 NULLS FIRST) AS p"
 ROWS = [(i % 3, (i * 37) % 50 if i % 7 else None, i * SECOND) for i in range(60)]
 
 
@@ -217,7 +218,7 @@ def test_nan_is_above_all_edges_and_nothing_counts_for_nothing() -> None:
 def test_types_of_answers() -> None:
     engine = filled()
     found = engine.execute(f"SELECT {CALLS} FROM s")[-1]
-    assert found.types == ("LIST(INT)",) * 3
+    assert found.types == ("LIST(INT)",) * 5
     assert found.arrow().schema.types == [pa.list_(pa.int64())] * 3
 
 

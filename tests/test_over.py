@@ -299,3 +299,14 @@ def test_queries_share_what_they_look_at() -> None:
     )
     lines = made.execute("EXPLAIN QUERY again")[0].data.column(0).to_pylist()  # type: ignore[union-attr]
     assert any("shared" in line for line in lines), lines
+
+
+def test_what_a_query_answers_now_is_no_stream_but_what_it_has_told_is() -> None:
+    made, _ = engine("SELECT k, v FROM s [RANGE 9 s]")
+    made.ingest("s", {"k": [1, 1], "m": ["a"] * 2, "v": [5, 9], "t": [0, S]})
+    made.heartbeat("s", 2 * S)
+    with pytest.raises(DsmsError, match=r"DS373.*what q answers now is a relation") as caught:
+        made.execute("SELECT LAG(v) OVER () AS x FROM q")
+    assert "FROM q [RANGE 1 min]" in (caught.value.hint or "")
+    (told,) = made.execute("SELECT LAG(v) OVER () AS x FROM q [RANGE 1 min]")
+    assert told.data.column(0).to_pylist() == [None, 5]  # type: ignore[union-attr]

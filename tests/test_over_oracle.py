@@ -60,8 +60,12 @@ AGGREGATES = (
     "STDDEV(v)",
     "MEDIAN(v)",
     "STRING_AGG(m, ',')",
+    "STRING_AGG(m, ',' ORDER BY v DESC, m)",
     "ARGMAX(m, v)",
 )
+RANKS = ("RANK()", "DENSE_RANK()")
+ORDERS = ("v", "v DESC", "m", "m DESC NULLS FIRST", "f", "f DESC", "v NULLS FIRST", "t", "k")
+LEADS = ("LEAD(v)", "LEAD(m, 2)", "LEAD(v, 1, k)", "LEAD(f, 1, 0)")
 OTHERS = ("LAG(v)", "LAG(m, 2)", "LAG(v, 0)", "LAG(v, 1, k)", "LAG(f, 1, 0)", "ROW_NUMBER()")
 FROMS = (
     "s {w}",
@@ -101,10 +105,16 @@ def rows(draw: st.DrawFn, most: int = 24) -> list[Event]:
     return [*found, Beat(None, (now + draw(st.integers(0, 8))) * S)]
 
 
-def call(draw: st.DrawFn, by_k: bool, frames: tuple[str, ...]) -> str:
+def call(draw: st.DrawFn, by_k: bool, frames: tuple[str, ...], leads: bool) -> str:
     keys = draw(st.sampled_from(BY_K if by_k else KEYS))
-    if draw(st.integers(0, 2)) == 0:
+    kind = draw(st.integers(0, 6))
+    if kind < 2:
         return f"{draw(st.sampled_from(OTHERS))} OVER ({keys})"
+    if kind == 2:
+        order = draw(st.sampled_from(ORDERS))
+        return f"{draw(st.sampled_from(RANKS))} OVER ({keys} ORDER BY {order})"
+    if kind == 3 and leads:
+        return f"{draw(st.sampled_from(LEADS))} OVER ({keys})"
     return f"{draw(st.sampled_from(AGGREGATES))} OVER ({keys} {draw(st.sampled_from(frames))})"
 
 
@@ -121,7 +131,8 @@ def over_stories(draw: st.DrawFn, *, boundaries: bool = False, late: bool = Fals
     if form == FORMS[-1] and "ROWS" in window:  # no row of a window of so many may be left out
         from_ = FROMS[0]
     frames = FRAMES[:-1] if internal else FRAMES  # what is appended has no column of its instants
-    a, b, c = (call(draw, "PARTITION" in window, frames) for _ in range(3))
+    leads = not internal and form != FORMS[-1]  # which nothing looks back from
+    a, b, c = (call(draw, "PARTITION" in window, frames, leads) for _ in range(3))
     text = form.format(a=a, b=b, c=c, from_=from_.format(w=window))
     kind = draw(st.sampled_from(["", "", "Istream", "Rstream", "Dstream"]))
     if kind and form in FORMS[:2] and not internal:

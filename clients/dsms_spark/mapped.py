@@ -15,6 +15,7 @@ from dsms.oneshot.limits import Room
 from dsms.oneshot.parts import AgedRows, from_batch, to_table
 from dsms.oneshot.relation import Op
 from dsms.oneshot.steps import Env, Map
+from dsms.oneshot.unnest import UnnestStep
 from dsms.oneshot.valued import GroupStep
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.pieces import go_on
@@ -55,6 +56,25 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
+class Opened:
+    """UNNEST, batch by batch: each row once for each item of its list."""
+
+    step: UnnestStep
+    before: RelationShape
+    after: RelationShape
+    functions: tuple[Functions, ...] = field(default_factory=host.named)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named_here(self.functions)
+        for rows in batches:
+            with dsms_errors():
+                part = part_of(rows, self.before)
+                made = self.step.run(alone(self.step.source, [part], None))
+            if made:
+                yield from batches_of(made, self.after)
+
+
+@dataclass(frozen=True, slots=True)
 class Grouped:
     """GROUP BY over all rows of a partition, which holds groups as a whole.  `limit`: bytes that
     these may have."""
@@ -75,17 +95,13 @@ class Grouped:
                 parts.append(part)
             if not sum(p.n for p in parts):
                 return
-            env = Env(
-                0,
-                {},
-                ErrorCounter("stop"),
-                no_sql,
-                go_on,
-                Room(self.limit),
-                {self.step.source: parts},
-            )
-            made = self.step.run(env)
+            made = self.step.run(alone(self.step.source, parts, self.limit))
         yield from batches_of(made, self.after)
+
+
+def alone(source: str, parts: list[AgedRows], limit: int | None) -> Env:
+    """What a step has that runs by itself, over these rows."""
+    return Env(0, {}, ErrorCounter("stop"), no_sql, go_on, Room(limit), {source: parts})
 
 
 def named_here(functions: tuple[Functions, ...]) -> None:

@@ -54,7 +54,7 @@ from dsms.sql.window import (
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, too_few
 from dsms_spark.leaves import archived_rows
-from dsms_spark.mapped import Grouped, Mapped
+from dsms_spark.mapped import Grouped, Mapped, Opened
 from dsms_spark.relations import Relations, names_of, spark_type, zeroless
 from dsms_spark.rendering import RelationShape
 
@@ -110,13 +110,10 @@ class Runner:
                 held.frames[target] = self._distinct(step)
             case SetOpStep():
                 held.frames[target] = self._set_op(step)
-            case AsofStep() | MatchStep() | OverStep() | UnnestStep():
-                names = {
-                    AsofStep: "ASOF JOIN",
-                    MatchStep: "MATCH",
-                    OverStep: "OVER",
-                    UnnestStep: "UNNEST",
-                }
+            case UnnestStep():
+                held.frames[target] = self._opened(step)
+            case AsofStep() | MatchStep() | OverStep():
+                names = {AsofStep: "ASOF JOIN", MatchStep: "MATCH", OverStep: "OVER"}
                 what = names[type(step)]
                 message = f"{what} over an archive is not run on Spark"
                 hint = (
@@ -159,6 +156,11 @@ class Runner:
         self, frame: DataFrame, ops: Map, before: RelationShape, after: RelationShape
     ) -> DataFrame:
         return frame.mapInArrow(Mapped(ops.ops, before, after), spark_type(after))
+
+    def _opened(self, step: UnnestStep) -> DataFrame:
+        before, after = self.relations.shapes[step.source], self.relations.shapes[step.target]
+        frame = self.relations.narrowed(step.source)
+        return frame.mapInArrow(Opened(step, before, after), spark_type(after))
 
     def _numbered(self, step: OrdinalStep) -> DataFrame:
         """Numbers that stay the same, however often the rows are asked for."""

@@ -16,8 +16,16 @@ import pyarrow.compute as pc
 
 from dsms import lists
 from dsms.aggregates.parts.base import Arg, Leaving
+from dsms.aggregates.parts.in_order import keys_of
 from dsms.aggregates.parts.words import NONE
-from dsms.aggregates.strings import StringCells, StringKept, StringRows, Texts
+from dsms.aggregates.strings import (
+    SortedTexts,
+    StringCells,
+    StringKept,
+    StringRows,
+    Texts,
+    ordering,
+)
 from dsms.sql.expr import AggCall
 from dsms.sql.types import INT, Type
 
@@ -57,6 +65,16 @@ class ArrayKept(_Firsts, StringKept):
     most: int = 0
 
 
+def firsts(state: Texts, most: int) -> Texts:
+    """Without what stands behind the first values of each cell."""
+    sizes = np.diff(state.starts)
+    if not len(sizes) or sizes.max() <= most:
+        return state
+    place = np.arange(state.starts[-1]) - np.repeat(state.starts[:-1], sizes)
+    starts = np.concatenate([[0], np.cumsum(np.minimum(sizes, most))])
+    return Texts(starts, state.values.filter(pa.array(place < most)))
+
+
 @dataclass(slots=True)
 class ArrayCells(StringCells):
     """ARRAY_AGG in cells: the first `most` values of each."""
@@ -69,13 +87,7 @@ class ArrayCells(StringCells):
         return self.item.arrow
 
     def _cut(self, state: Texts) -> Texts:
-        """Without what stands behind the first values."""
-        sizes = np.diff(state.starts)
-        if not len(sizes) or sizes.max() <= self.most:
-            return state
-        place = np.arange(state.starts[-1]) - np.repeat(state.starts[:-1], sizes)
-        starts = np.concatenate([[0], np.cumsum(np.minimum(sizes, self.most))])
-        return Texts(starts, state.values.filter(pa.array(place < self.most)))
+        return firsts(state, self.most)
 
     def lower(self, state: Texts) -> pa.Array:
         there = pa.array(self.present(state))
@@ -83,8 +95,23 @@ class ArrayCells(StringCells):
         return pc.if_else(there, made, pa.scalar(None, pa.string()))
 
 
+@dataclass(slots=True)
+class SortedArrays(SortedTexts):
+    """With ORDER BY, which says which values are the first ones."""
+
+    most: int = 0
+
+    def _cut(self, state: Texts) -> Texts:
+        return firsts(SortedTexts._cut(self, state), self.most)
+
+    def lower(self, state: Texts) -> pa.Array:
+        there = pa.array(self.present(state))
+        made = lists.made(state.starts, state.values.field("value"), str(self.item))
+        return pc.if_else(there, made, pa.scalar(None, pa.string()))
+
+
 def _shape(call: AggCall) -> tuple[str, Type, int]:
-    (most,) = call.params
+    most = call.params[0]
     assert isinstance(most, int)
     return "", call.args[0].type, most
 
@@ -93,10 +120,14 @@ def follow(call: AggCall, leaving: Leaving) -> ArrayRows | ArrayKept:
     """The state that follows single rows."""
     separator, item, most = _shape(call)
     if leaving == "never":
-        return ArrayKept(separator, item=item, most=most)
-    return ArrayRows(separator, item=item, most=most)
+        return ArrayKept(separator, by=ordering(call), item=item, most=most)
+    return ArrayRows(separator, by=ordering(call), item=item, most=most)
 
 
-def algebra(call: AggCall) -> ArrayCells:
+def algebra(call: AggCall) -> ArrayCells | SortedArrays:
     """The algebra of such a call."""
-    return ArrayCells(*_shape(call))
+    separator, item, most = _shape(call)
+    if len(call.args) == 1:
+        return ArrayCells(separator, item, most)
+    types = tuple(a.type for a in call.args[1:])
+    return SortedArrays(separator, item, types, keys_of(call), most)

@@ -22,6 +22,7 @@ from dsms.aggregates.parts.cells import CellRows
 from dsms.aggregates.parts.counters import dealt
 from dsms.aggregates.parts.fold import Folds
 from dsms.aggregates.parts.heap import NO_WORDS
+from dsms.aggregates.parts.in_order import Ages, Key, in_order, keys_of, struct_type, structs
 from dsms.aggregates.parts.items import places, starts_of
 from dsms.aggregates.parts.links import NIL
 from dsms.aggregates.parts.listed import ALL, Listed, chains
@@ -29,7 +30,7 @@ from dsms.aggregates.parts.texts import OwnTexts, joined
 from dsms.aggregates.parts.words import NONE, Codes, validity
 from dsms.errors import InternalError
 from dsms.sql.expr import AggCall
-from dsms.sql.types import STRING
+from dsms.sql.types import STRING, Type
 from dsms.state.lengthening import grown
 
 
@@ -55,12 +56,14 @@ class StringRows(Listed, OwnTexts):
 
     separator: str
     texts: Codes = field(default_factory=lambda: Codes(STRING, ordered=False))  # what answers mean
+    by: Ages | None = None  # ORDER BY
     n: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     roots: list[np.ndarray] = field(default_factory=chains)
     links: list[np.ndarray] = field(default_factory=chains)
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
-        (a,) = args
+        a, *keys = args
+        feed = feed if self.by is None else self.by.of(feed, keys)
         for found, ends, touch in self._listed(feed, a.words, a.valid, self.limit):
             out.words[touch] = self._written(found, ends, a)
             out.valid[touch] = True
@@ -77,10 +80,16 @@ class StringRows(Listed, OwnTexts):
         lists = joined(column, np.concatenate([[0], ends]), self.separator)
         return self.texts.encode(lists)[0]
 
+    def moved(self, where: np.ndarray) -> None:
+        Listed.moved(self, where)
+        if self.by is not None:
+            self.by.moved(where)
+
     @property
     def nbytes(self) -> int:
         arrays = (self.n, *self.roots, *self.links)
-        return int(sum(a.nbytes for a in arrays)) + self.texts.nbytes
+        own = 0 if self.by is None else self.by.nbytes
+        return int(sum(a.nbytes for a in arrays)) + self.texts.nbytes + own
 
 
 @dataclass(slots=True)
@@ -89,20 +98,38 @@ class StringKept(StringRows):
 
     words: np.ndarray = field(default_factory=lambda: NO_WORDS)
     used: int = 0
+    keys: list[np.ndarray] = field(default_factory=list)  # words of ORDER BY, in the same way
+    some: list[np.ndarray] = field(default_factory=list)  # and whether there are any
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
-        (a,) = args
+        a, *keys = args
         come = feed.sign > 0
         if len(a.valid):
             come &= a.valid[feed.slot]
         count = int(np.count_nonzero(come))
-        self.words = grown(self.words, self.used + count)
-        self.words[self.used : self.used + count] = a.words[feed.slot[come]]
-        slot = self.used + np.maximum(np.cumsum(come) - 1, 0)
+        slots, first = feed.slot[come], self.used
+        self.words = self._with(self.words, a.words[slots])
+        if keys and not self.keys:
+            self.keys = [NO_WORDS for _ in keys]
+            self.some = [NO_BOOLS for _ in keys]
+        own = []
+        for k, key in enumerate(keys):
+            there = key.valid[slots] if len(key.valid) else np.ones(count, np.bool_)
+            self.keys[k] = self._with(self.keys[k], key.words[slots])
+            self.some[k] = self._with(self.some[k], there)
+            own.append(Arg(self.keys[k], NONE, self.some[k], key.coding))
+        slot = first + np.maximum(np.cumsum(come) - 1, 0)
         sign = come.astype(feed.sign.dtype)
         self.used += count
         mine = replace(feed, slot=slot, sign=sign, ages=NO_AGES)
-        StringRows.run(self, mine, (Arg(self.words, NONE, NO_BOOLS, a.coding),), out)
+        mine_args = (Arg(self.words, NONE, NO_BOOLS, a.coding), *own)
+        StringRows.run(self, mine, mine_args, out)
+
+    def _with(self, kept: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """What is kept, and behind it what is new."""
+        kept = grown(kept, self.used + len(new))
+        kept[self.used : self.used + len(new)] = new
+        return kept
 
     def let_go(self, closed: np.ndarray) -> None:
         gone = np.zeros(self.used, np.bool_)
@@ -116,16 +143,18 @@ class StringKept(StringRows):
         for ends in self.roots:
             ends[shut] = NIL
         self.words, self.used = self.words[kept], len(kept)
+        self.keys, self.some = ([a[kept] for a in arrays] for arrays in (self.keys, self.some))
 
     def moved(self, where: np.ndarray) -> None:
         return
 
     def held(self) -> tuple[np.ndarray, ...]:
-        return (self.words[: self.used],)
+        return tuple(words[: self.used] for words in (self.words, *self.keys))
 
     @property
     def nbytes(self) -> int:
-        return int(self.words.nbytes) + StringRows.nbytes.fget(self)  # type: ignore[attr-defined]
+        own = sum(int(a.nbytes) for a in (self.words, *self.keys, *self.some))
+        return own + StringRows.nbytes.fget(self)  # type: ignore[attr-defined, no-any-return]
 
 
 # ---------------------------------------------------------------- cells
@@ -217,11 +246,54 @@ class StringCells(Folds):
         return int(state.starts.nbytes + state.values.nbytes)
 
 
+@dataclass(slots=True)
+class SortedTexts(StringCells):
+    """With ORDER BY: values stand with their keys, in order.
+
+    types  of the keys"""
+
+    item: Type = STRING
+    types: tuple[Type, ...] = ()
+    keys: tuple[Key, ...] = ()
+
+    @property
+    def kind(self) -> pa.DataType:
+        return struct_type(self.item, self.types)
+
+    def lift(self, rows: CellRows, cells: int) -> Texts:
+        value, *keys = rows.args
+        made = structs(value, keys, self.types)
+        valid, cell = validity(value), rows.cell
+        if valid is not None:
+            cell, made = cell[valid], made.filter(pa.array(valid))
+        if not len(cell):
+            return self.empty(cells)
+        order = np.argsort(cell, kind="stable")
+        return self._cut(Texts(starts_of(cell[order], cells), made.take(pa.array(order))))
+
+    def _cut(self, state: Texts) -> Texts:
+        return replace(state, values=in_order(state.starts, state.values, self.keys))
+
+    def lower(self, state: Texts) -> pa.Array:
+        plain = Texts(state.starts, state.values.field("value"))
+        return StringCells.lower(self, plain)
+
+
+def ordering(call: AggCall) -> Ages | None:
+    """Of a state that follows single rows."""
+    return Ages(keys_of(call)) if len(call.args) > 1 else None
+
+
 def follow(call: AggCall, leaving: Leaving) -> StringRows:
     """The state that follows single rows."""
-    return (StringKept if leaving == "never" else StringRows)(str(call.params[0]))
+    kind = StringKept if leaving == "never" else StringRows
+    return kind(str(call.params[0]), by=ordering(call))
 
 
 def algebra(call: AggCall) -> StringCells:
     """The algebra of such a call."""
-    return StringCells(str(call.params[0]))
+    separator = str(call.params[0])
+    if len(call.args) == 1:
+        return StringCells(separator)
+    types = tuple(a.type for a in call.args[1:])
+    return SortedTexts(separator, types=types, keys=keys_of(call))

@@ -45,6 +45,7 @@ from dsms.sharing.group import Group
 from dsms.sql import ast
 from dsms.sql import logical as lp
 from dsms.sql.binder import bind_create_query
+from dsms.sql.binder.unreached import without_window
 from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.printer import to_sql
 
@@ -101,7 +102,9 @@ class Registering:
             warnings = self._at_once(definition, bound, archiving, running, user)
             yield from self._synopses_filled(definition)
             unseen = unseen_tables(runtime, runtime.queries[definition.home])
-        return Done(f"query {definition.name} registered{created(archiving)}", (*warnings, *unseen))
+        unreached = without_window(self.statement.query, catalog)
+        told = (*warnings, *unseen, *unreached)
+        return Done(f"query {definition.name} registered{created(archiving)}", told)
 
     @property
     def _replaces(self) -> bool:

@@ -18,24 +18,25 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from dsms.aggregates.parts.words import arg_coding, form
+from dsms.aggregates.parts.words import arg_coding, coding, form
 from dsms.aggregates.registry import answer_coding, follow
 from dsms.errors import QueryError
 from dsms.operators.basic import by_parts
 from dsms.operators.group_args import ArgColumn
 from dsms.operators.over_bounds import Bounds, Numbering
 from dsms.operators.over_frame import Before, Evaluate, Folded, FrameRows
+from dsms.operators.over_places import Places
 from dsms.operators.pieces import InPieces, Look, Piece, stretches
 from dsms.plan.identity import order
 from dsms.plan.over import keeps_rows
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Expr
-from dsms.sql.types import FOREVER
+from dsms.sql.types import FOREVER, INT
 from dsms.state.batch import Batch
 from dsms.state.columns import column_store, numpy_true
 
 SLICE = 1 << 15  # rows taken in at a time, so that what the kernels pass on stays in the cache
-LAG, ROW_NUMBER = "lag", "row_number"
+LAG, ROW_NUMBER, RANKS = "lag", "row_number", ("rank", "dense_rank")
 
 
 class Evaluates(Protocol):
@@ -108,6 +109,9 @@ def _call(call: AggCall, keeps: bool, make: Evaluates) -> Folded | Before | None
         value, *default = (make.expr(e) for e in call.args)
         kept = column_store(call.args[0].type.arrow)
         return Before(value, default[0] if default else None, kept)
+    if call.fn in RANKS:
+        column = ArgColumn(make.expr(call.args[0]), None, coding(call.args[0].type), True)
+        return Folded([column], Places.of(call), coding(INT))
     passes = None if call.filter is None else make.predicate(call.filter)
     evaluators: list[Evaluate | None] = [make.expr(e) for e in call.args]
     columns = [
@@ -115,8 +119,8 @@ def _call(call: AggCall, keeps: bool, make: Evaluates) -> Folded | Before | None
         for k, e in enumerate(evaluators or [None])
     ]
     serving = follow(call, "in order" if keeps else "never")
-    coding = answer_coding(call, tuple(c.coding for c in columns), serving)
-    return Folded(columns, serving, coding)
+    answers = answer_coding(call, tuple(c.coding for c in columns), serving)
+    return Folded(columns, serving, answers)
 
 
 @dataclass(slots=True)

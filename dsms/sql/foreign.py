@@ -27,7 +27,6 @@ from functools import cache
 from importlib import resources
 
 from dsms.sql import ast
-from dsms.sql.functions import is_aggregate
 from dsms.sql.literals import bad
 from dsms.sql.script import Piece, Word, words
 
@@ -150,8 +149,6 @@ def foreign_word(word: str, before: Sequence[str], in_from: bool) -> tuple[int, 
         return 1, before[-1], instead("CONNECT", "behind") or ""
     if last == "WITH" and (found := _found(word, "with")):
         return found
-    if word.upper() == "ORDER" and (hint := _in_aggregate(before)):
-        return 0, "ORDER BY in a call", hint
     if word.upper() in _OF_JSON and _called(before) in ("JSON_VALUE", "JSON_EXISTS"):
         return 0, f"{word} in a call", _OF_JSON[word.upper()]
     begun = before[0].upper()
@@ -186,22 +183,6 @@ def _sided(word: str, last: str, earlier: str) -> tuple[int, str, str] | None:
     side = f"{earlier} {last}" if last == "OUTER" else last
     hint = instead(side.split()[0], "side")
     return (0, f"{side} {word.upper()} JOIN", hint) if hint else None
-
-
-def _in_aggregate(before: Sequence[str]) -> str | None:
-    """`ARRAY_AGG(a ORDER`: the hint."""
-    name = _called(before)
-    if not is_aggregate(name) and instead(name, "function") is None:
-        return None
-    if name in ("FIRST", "LAST"):
-        return (
-            "FIRST and LAST go by age, whatever the query says; ARGMIN(x, y) is the x of the least "
-            "y, ARGMAX(x, y) that of the largest"
-        )
-    return (
-        "texts of STRING_AGG and items of ARRAY_AGG stand in order of age, whatever the query "
-        "says; ORDER BY closes the query, and sorts the rows of its answer"
-    )
 
 
 def _in_call(before: Sequence[str]) -> bool:

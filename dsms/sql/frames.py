@@ -18,7 +18,9 @@ class Frame:
     (None: all), which are at most `span` µs older (None: however old).
 
     A call of `lag` is the first argument of the row `rows` before, where there is one, else the
-    second (NULL without one); `row_number` says how many rows there are."""
+    second (NULL without one); `row_number` says how many rows there are; `rank` and `dense_rank`,
+    how many of them, or different values, stand before the row's own in the order of the argument
+    (params: "desc", "nulls first"; NULLs are alike), and one more."""
 
     by: tuple[Expr, ...]
     calls: tuple[AggCall, ...]

@@ -190,20 +190,27 @@ class Expressions:
         )
         inside = "*" if call.star else ("DISTINCT " if call.distinct else "") + self.list(call.args)
         inside += f" AS {type_name(call.to)}" if call.to is not None else ""
+        inside += f" ORDER BY {self.order(call.order_by)}" if call.order_by else ""
         tail = f" FILTER (WHERE {self.text(call.filter)})" if call.filter is not None else ""
         return f"{function}({inside}){tail}"
 
     def _over(self, over: ast.Over) -> str:
-        parts = [f"PARTITION BY {self.list(over.partition_by)}"] if over.partition_by else []
+        return f"{self._named(over.call)} OVER {self.rows(over)}"
+
+    def rows(self, over: ast.Over | ast.NamedWindow) -> str:
+        """What stands in the parentheses behind OVER, with them."""
+        parts = [] if over.window is None else [name(over.window)]
+        parts += [f"PARTITION BY {self.list(over.partition_by)}"] if over.partition_by else []
         parts += [f"ORDER BY {self.order(over.order_by)}"] if over.order_by else []
         parts += [] if over.frame is None else [frame(over.frame)]
-        return f"{self._named(over.call)} OVER ({' '.join(parts)})"
+        return f"({' '.join(parts)})"
 
-    def order(self, items: tuple[ast.OrderItem, ...]) -> str:
+    def order(self, items: tuple[ast.Node, ...]) -> str:
         """What stands behind ORDER BY."""
         return ", ".join(map(self._order_item, items))
 
-    def _order_item(self, item: ast.OrderItem) -> str:
+    def _order_item(self, item: ast.Node) -> str:
+        assert isinstance(item, ast.OrderItem)
         parts = [self.text(item.expr), "DESC" if item.descending else ""]
         if item.nulls_first is not None:
             parts.append("NULLS FIRST" if item.nulls_first else "NULLS LAST")

@@ -152,8 +152,13 @@ def _select(node: ast.Select) -> str:
     parts += [f"GROUP BY {_expressions.list(node.group_by)}"] if node.group_by else []
     parts += [f"HAVING {_expressions.text(node.having)}"] if node.having is not None else []
     parts += [window(node.window).replace("RANGE", "WINDOW", 1)] if node.window is not None else []
+    parts += [f"WINDOW {', '.join(map(_named_window, node.windows))}"] if node.windows else []
     parts += [f"QUALIFY {_expressions.text(node.qualify)}"] if node.qualify is not None else []
     return " ".join(parts)
+
+
+def _named_window(node: ast.NamedWindow) -> str:
+    return f"{name(node.name)} AS {_expressions.rows(node)}"
 
 
 def _select_list(node: ast.Select) -> str:
@@ -184,6 +189,9 @@ def _from_item(item: ast.FromItem) -> str:
                 f"{'ARCHIVE ' if archive else ''}{name(table)}{_bracketed(its_window)}"
                 f"{_alias(alias)}{_sample(sample)}"
             )
+        case ast.SubqueryRef(subquery, alias, lateral=True, columns=columns):
+            shown = f" ({names(columns)})" if columns else ""
+            return f"LATERAL ({query(subquery)}){_alias(alias)}{shown}"
         case ast.SubqueryRef(subquery, alias, its_window, sample):
             return f"({query(subquery)}){_bracketed(its_window)}{_alias(alias)}{_sample(sample)}"
         case ast.UnnestRef(items, ordinality, alias, columns):

@@ -19,7 +19,7 @@ def over_calls(node: Over, columns: Sequence[ast.Expr]) -> Iterator[ast.Over]:
         by = tuple(unbind(key, columns) for key in frame.by)
         for call in frame.calls:
             given, whole = _call(call, columns)
-            yield ast.Over(given, by, (), None if whole else _frame(frame))
+            yield ast.Over(given, by, _order(call, columns), None if whole else _frame(frame))
 
 
 def over_block(node: Over, block: Block, where: Sequence[Expr]) -> Block:
@@ -45,8 +45,8 @@ def windowed(node: Node, spec: WindowSpec) -> Node | None:
 def _call(call: AggCall, columns: Sequence[ast.Expr]) -> tuple[ast.FuncCall, bool]:
     """The call, and whether it takes no frame."""
     match call.fn:
-        case "row_number":
-            return ast.FuncCall(ast.Ident("ROW_NUMBER")), True
+        case "row_number" | "rank" | "dense_rank":
+            return ast.FuncCall(ast.Ident(call.fn.upper())), True
         case "lag":
             value, *default = (unbind(a, columns) for a in call.args)
             (back,) = call.params
@@ -54,6 +54,14 @@ def _call(call: AggCall, columns: Sequence[ast.Expr]) -> tuple[ast.FuncCall, boo
             return ast.FuncCall(ast.Ident("LAG"), (value, ast.IntLit(back), *default)), True
         case _:
             return unbind_aggregate(call, columns), False
+
+
+def _order(call: AggCall, columns: Sequence[ast.Expr]) -> tuple[ast.OrderItem, ...]:
+    """That of a rank; others go by the order of the stream."""
+    if call.fn not in ("rank", "dense_rank"):
+        return ()
+    first = True if "nulls first" in call.params else None
+    return (ast.OrderItem(unbind(call.args[0], columns), "desc" in call.params, first),)
 
 
 def _frame(frame: Frame) -> ast.Frame | None:

@@ -7,6 +7,7 @@ call.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -32,6 +33,7 @@ from dsms.sql.window import (
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_LISTING = ("array_agg", "string_agg")  # whose further arguments are those of ORDER BY
 _UNITS = (
     (3_600_000_000, ast.Unit.HOUR),
     (60_000_000, ast.Unit.MINUTE),
@@ -58,10 +60,21 @@ def unbind_aggregate(agg: AggCall, columns: Sequence[ast.Expr]) -> ast.FuncCall:
     if agg.fn == "count_star":
         call = ast.FuncCall(ast.Ident("COUNT"), star=True)
     else:
-        args = tuple(unbind(a, columns) for a in agg.args) + tuple(_constant(p) for p in agg.params)
-        call = ast.FuncCall(ast.Ident(agg.fn.upper()), args, agg.distinct)
+        listed = len(agg.args) if agg.fn not in _LISTING else 1
+        keys = [unbind(a, columns) for a in agg.args[listed:]]
+        own = len(agg.params) - len(keys)
+        args = tuple(unbind(a, columns) for a in agg.args[:listed])
+        args += tuple(_constant(p) for p in agg.params[:own])
+        order = tuple(map(_order_item, keys, agg.params[own:]))
+        call = ast.FuncCall(ast.Ident(agg.fn.upper()), args, agg.distinct, order_by=order)
     where = None if agg.filter is None else unbind(agg.filter, columns)
-    return ast.FuncCall(call.name, call.args, call.distinct, call.star, where)
+    return replace(call, filter=where)
+
+
+def _order_item(key: ast.Expr, how: object) -> ast.OrderItem:
+    """One of ORDER BY in an aggregate; `how` as `binder.aggregate_order` says."""
+    first = True if "nulls first" in str(how) else None
+    return ast.OrderItem(key, "desc" in str(how), first)
 
 
 def _constant(value: object) -> ast.Expr:

@@ -36,8 +36,9 @@ BY_ARRIVAL = (
     "FIRST({t})", "LAST({t})", "ARGMAX({t}, {i})", "ARGMIN({t}, {f})", "RISE_START({t}, {i})",
     "RISE_END({t}, {f})", "FALL_START({t}, {f})", "FALL_END({t}, {i})",
 )  # a table  # fmt: skip
-ARRAYS = ("ARRAY_AGG({i}, 2)", "ARRAY_AGG({i}, 1)", "FIRST({t})")  # BY_ARRIVAL, of type LIST(INT)
-LISTS = ("STRING_AGG({t}, '-')", "STRING_AGG({t})")  # BY_ARRIVAL, of type STRING
+# BY_ARRIVAL, of type LIST(INT), and of type STRING
+ARRAYS = ("ARRAY_AGG({i}, 2)", "ARRAY_AGG({i}, 2 ORDER BY {f} DESC, {i})", "FIRST({t})")
+LISTS = ("STRING_AGG({t}, '-')", "STRING_AGG({t})", "STRING_AGG({t} ORDER BY {i} NULLS FIRST)")
 RUNS = ("LONGEST_RISE({o})", "LONGEST_FALL({f})", "LONGEST_RISE({i})")  # BY_ARRIVAL, of type INT
 # those that follow no single rows, and answer by the values alone
 BY_SUBWINDOW = (

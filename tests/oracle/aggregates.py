@@ -17,7 +17,15 @@ from tests.oracle.histograms import histogram
 from tests.oracle.lists import packed, unpacked
 from tests.oracle.numbers import half_away
 from tests.oracle.scalar import evaluate
-from tests.oracle.values import Value, canon, canons, compare, fits_int, sort_key
+from tests.oracle.values import (
+    Value,
+    canon,
+    canons,
+    compare,
+    fits_int,
+    order_key,
+    sort_key,
+)
 
 Args = Sequence[tuple[Value, ...]]
 
@@ -306,13 +314,22 @@ def _entropy(args: Args, call: AggCall) -> Value:
 
 
 def _string_agg(args: Args, call: AggCall) -> Value:
-    return str(call.params[0]).join(a[0] for a in args) if args else None
+    return str(call.params[0]).join(a[0] for a in _ordered(args, call)) if args else None
 
 
 def _array_agg(args: Args, call: AggCall) -> Value:
     most = call.params[0]
     assert isinstance(most, int)
-    return packed([a[0] for a in args][:most], call.type) if args else None
+    return packed([a[0] for a in _ordered(args, call)][:most], call.type) if args else None
+
+
+def _ordered(args: Args, call: AggCall) -> Args:
+    """By ORDER BY inside of the call: arguments behind the first, and how each goes."""
+    for k in range(len(call.args) - 1, 0, -1):
+        how = str(call.params[k - len(call.args)])
+        down, first = how.startswith("desc"), how.endswith("first")
+        args = sorted(args, key=lambda a, k=k, d=down, f=first: order_key(a[k], d, f))  # type: ignore[misc]
+    return args
 
 
 def _buckets(args: Args, call: AggCall) -> Value:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dsms.sql.expr import Call
 from tests.oracle.functions import Failed
+from tests.oracle.lists import packed
 from tests.oracle.values import Value
 
 DEEPEST, LONGEST = 100, 1 << 20
@@ -21,6 +22,18 @@ class Wrong(ValueError):
 
 class Number(str):
     """Its digits as they stand there."""
+
+
+class Items(list[Any]):
+    """`text`: as they stand there."""
+
+    text = ""
+
+
+class Members(dict[str, Any]):
+    """`text`: as they stand there."""
+
+    text = ""
 
 
 class Reader:
@@ -54,9 +67,9 @@ class Reader:
                 return meant
         match self.peek():
             case "{":
-                return self.items("}", depth + 1, self.member, {})
+                return self.items("}", depth + 1, self.member, Members())
             case "[":
-                return self.items("]", depth + 1, self.item, [])
+                return self.items("]", depth + 1, self.item, Items())
             case '"':
                 return self.string()
         return self.number()
@@ -64,18 +77,20 @@ class Reader:
     def items(self, end: str, depth: int, one: Callable[..., None], into: Any) -> Any:
         if depth > DEEPEST:
             raise Wrong
+        start = self.at
         self.at += 1
         self.blanks()
-        if self.peek() == end:
-            self.at += 1
-            return into
-        while True:
+        while self.peek() != end:
             one(depth, into)
             self.blanks()
-            if self.peek() == end:
-                self.at += 1
-                return into
-            self.take(",")
+            if self.peek() != end:
+                self.take(",")
+                self.blanks()
+                if self.peek() == end:
+                    raise Wrong
+        self.at += 1
+        into.text = self.text[start : self.at]
+        return into
 
     def item(self, depth: int, into: list[Any]) -> None:
         into.append(self.value(depth))
@@ -198,7 +213,26 @@ def _value(call: Call, text: str, path: str) -> str | None:
     return str(found) if whole else None
 
 
+def _items(call: Call, text: str, path: str) -> str | None:
+    """Items with what stands there of them."""
+    found = _found(text, path)
+    if not isinstance(found, list) or len(found) > 65536:
+        return None
+    return packed([_shown(item) for item in found], call.type)
+
+
+def _shown(item: Any) -> str | None:
+    if isinstance(item, str):
+        return None if any("\ud800" <= c <= "\udfff" for c in item) else item
+    if isinstance(item, bool):
+        return str(item).lower()
+    if isinstance(item, Items | Members):
+        return item.text
+    return None if item is None else str(item)
+
+
 DOCUMENTS: dict[str, Callable[..., Value]] = {
     "json_value": _value,
+    "json_items": _items,
     "json_exists": lambda call, text, path: _found(text, path) is not MISSING,
 }

@@ -42,7 +42,7 @@ class Nested:
         if key not in self.known:
             body = query.body
             assert isinstance(body, ast.Select)
-            asks = any(map(_asks, (*body.items, body.where, body.having)))
+            asks = any(map(_asks, (*body.items, body.where, body.having, *body.from_)))
             self.known[key] = self._asked(body, at) if asks else self._plain(query, at)
         return self.known[key]
 
@@ -52,6 +52,8 @@ class Nested:
         return bound.schema, [f.values for f in Oracle(bound, self.streams).answer(at)]
 
     def _asked(self, select: ast.Select, at: int) -> tuple[Schema, list[Values]]:
+        if _lateral(select) is not None:
+            return self._beside(select, at)
         if _aggregates(select) and _asks(select.where):
             return self._rows(ast.Query(self._over_constants(select, at)), at)
         if select.group_by:
@@ -66,6 +68,45 @@ class Nested:
             schema, found = self._plain(ast.Query(known), at)
             out += found
         return schema, list(dict.fromkeys(out)) if select.distinct else out
+
+    def _beside(self, select: ast.Select, at: int) -> tuple[Schema, list[Values]]:
+        """FROM an item and a LATERAL subquery, which is asked anew for each row of that."""
+        found = _lateral(select)
+        assert found is not None
+        first, ref, kept, on = found
+        assert ref.alias is not None
+        own = replace(select, from_=(first,), where=None)
+        star = replace(own, items=(ast.StarItem(ast.Ident(_names(own)[0])),))
+        out: list[Values] = []
+        schema: Schema = ()
+        for columns, row in self._scopes(own, star, at):
+            inner = replaced(ref.query, _put(columns, row), True)
+            theirs, answers = self._rows(inner, at)
+            shown = [(ref.alias.text, f.name) for f in theirs]
+            rows = [
+                [literal(Lit(v, f.type)) for v, f in zip(r, theirs, strict=True)] for r in answers
+            ]
+            passed = [r for r in rows if self._passes(on, [*columns, *shown], [*row, *r], at)]
+            if kept and not passed:
+                passed = [[literal(Lit(None, f.type)) for f in theirs]]
+            for values in passed:
+                alone = ast.Select(select.items, (), select.where)
+                known = replaced(alone, _put([*columns, *shown], [*row, *values]), True)
+                schema, more = self._plain(ast.Query(known), at)
+                out += more
+        return schema, out
+
+    def _passes(
+        self,
+        on: ast.Expr | None,
+        names: Sequence[tuple[str, str]],
+        row: Sequence[ast.Expr],
+        at: int,
+    ) -> bool:
+        if on is None:
+            return True
+        alone = ast.Select((ast.SelectItem(ast.IntLit(1)),), (), replaced(on, _put(names, row)))
+        return bool(self._plain(ast.Query(alone), at)[1])
 
     def _scopes(
         self, select: ast.Select, star: ast.Select, at: int
@@ -159,7 +200,21 @@ class Nested:
 def _asks(node: ast.Node | None) -> bool:
     if node is None or isinstance(node, Asking):
         return node is not None
+    if isinstance(node, ast.SubqueryRef):
+        return node.lateral
     return any(map(_asks, ast.children(node)))
+
+
+def _lateral(
+    select: ast.Select,
+) -> tuple[ast.FromItem, ast.SubqueryRef, bool, ast.Expr | None] | None:
+    """What stands before LATERAL, the subquery, whether rows without stay, and the condition."""
+    match select.from_:
+        case (first, ast.SubqueryRef(lateral=True) as ref):
+            return first, ref, False, None
+        case (ast.Join(kind, first, ast.SubqueryRef(lateral=True) as ref, on),):
+            return first, ref, kind is ast.JoinKind.LEFT, on
+    return None
 
 
 def _aggregates(select: ast.Select) -> bool:

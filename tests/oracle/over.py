@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall
 from tests.oracle.aggregates import aggregate
 from tests.oracle.facts import Fact
 from tests.oracle.scalar import evaluate
-from tests.oracle.values import Value, canons
+from tests.oracle.values import Value, canon, canons, order_key
 from tests.oracle.windows import content
 
 
@@ -63,8 +64,24 @@ def _call(frame: lp.Frame, call: AggCall, row: Fact, group: list[Fact]) -> Value
             if len(group) > back:
                 return evaluate(call.args[0], group[-1 - back].values)
             return evaluate(call.args[1], row.values) if len(call.args) > 1 else None
+        case "rank" | "dense_rank":
+            return _rank(call, row, group)
     if frame.rows is not None:
         group = group[-1 - frame.rows :]
     if frame.span is not None:
         group = [f for f in group if f.ts >= row.ts - frame.span]
     return aggregate(call, [f.values for f in group])
+
+
+def _rank(call: AggCall, row: Fact, group: list[Fact]) -> int:
+    """One more than there are rows before the row's own in order; of DENSE_RANK different values
+    of them."""
+
+    def key(fact: Fact) -> Any:
+        value = evaluate(call.args[0], fact.values)
+        return order_key(value, "desc" in call.params, "nulls first" in call.params)
+
+    before = [f for f in group if key(f) < key(row)]
+    if call.fn == "rank":
+        return 1 + len(before)
+    return 1 + len({canon(evaluate(call.args[0], f.values)) for f in before})

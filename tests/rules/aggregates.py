@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 RULES: list[tuple[str, str, str, str | None]] = [
+    ("DS396", "SELECT SUM(px ORDER BY ^qty) FROM trades", "SUM lists no values", "leave ORDER BY"),
+    ("DS396", "SELECT FIRST_VALUE(px ORDER BY ^qty) FROM trades", "FIRST lists", "ARGMIN(x, y)"),
+    ("DS355", "SELECT STRING_AGG(sym, ',' ORDER BY ^[qty]) FROM trades", "no order", "l[1]"),
+    ("DS304", "SELECT ^ABS(px ORDER BY qty) FROM trades", "so ORDER BY has", "leave ORDER BY out"),
+    ("DS304", "SELECT ^gm(px ORDER BY qty) FROM trades", "does not take ORDER BY", "leave"),
+    ("DS304", "SELECT ^LAG(px ORDER BY qty) OVER () FROM trades", "does not take", "ORDER BY"),
     (
         "DS358",
         "SELECT COUNT(*) FROM trades GROUP BY ^CUBE (sym, px, px+1, px+2, px+3, px+4, px+5)",

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 RULES: list[tuple[str, str, str, str | None]] = [
     (
+        "DS395",
+        "SELECT x.m FROM trades t, LATERAL (SELECT MAX(n) AS m FROM quotes q WHERE q.n ^< t.qty) x",
+        "more than equalities",
+        "by = alone",
+    ),
+    (
+        "DS395",
+        "SELECT 1 FROM trades t FULL JOIN ^LATERAL (SELECT n FROM quotes q WHERE q.n = t.qty) x "
+        "ON TRUE",
+        "for each of its rows",
+        "LEFT JOIN LATERAL",
+    ),
+    (
         "DS367",
         "SELECT * FROM trades ^SAMPLE 101 PERCENT",
         "SAMPLE 101 PERCENT is no share of rows",

@@ -13,14 +13,14 @@ def _one(args: Types) -> Match | None:
 CARDS = (
     Card(
         "array_agg",
-        "array_agg(x, n): the first n values by (ts, arrival) as a list (1 <= n <= 65536); NULLs "
-        "are left out.",
+        "array_agg(x, n [ORDER BY y, ...]): the first n values by (ts, arrival), or in that order, "
+        "as a list (1 <= n <= 65536); NULLs are left out.",
         (Overload("(T) -> LIST(T)", _one),),
         aliases=("collect_list",),
         distinct=False,
         params=("n",),
-        forms=("code",),
+        forms=("code", "word"),
         ordered=True,
-        warm=("ARRAY_AGG(i, 3)",),
+        warm=("ARRAY_AGG(i, 3)", "ARRAY_AGG(k, 3 ORDER BY f DESC, k)"),
     ),
 )

@@ -47,6 +47,15 @@ def _add_signs(code, sign, slot, emit, valid, count, out):
             out[emit[i]] = count[code[i]]
 
 
+def turns(feed: GroupEvents, a: Arg, values: Valued) -> np.ndarray:
+    """int8: by event its sign, where it is the first of its value to come or the last to go; else
+    0."""
+    sign = np.empty(len(feed.sign), np.int8)
+    values.reserve(len(feed.sign))
+    _turns(feed.code, feed.sign, feed.slot, a.words, a.high, a.valid, *values.kernel, sign)
+    return sign
+
+
 @dataclass(slots=True)
 class Distinct:
     """`inside` over different values only."""
@@ -56,20 +65,16 @@ class Distinct:
 
     def run(self, feed: GroupEvents, args: tuple[Arg, ...], out: Answers) -> None:
         (a,) = args
-        sign = np.empty(len(feed.sign), np.int8)
-        self.values.reserve(len(feed.sign))
-        kept = self.values.kernel
-        _turns(feed.code, feed.sign, feed.slot, a.words, a.high, a.valid, *kept, sign)
-        turns = GroupEvents(
+        some = GroupEvents(
             feed.code,
-            sign,
+            turns(feed, a, self.values),
             feed.slot,
             feed.emit,
             feed.live,
             touches=feed.touches,
             groups=feed.groups,
         )
-        self.inside.run(turns, args, out)
+        self.inside.run(some, args, out)
 
     def let_go(self, closed: np.ndarray) -> None:
         self.values.let_go(closed)

@@ -239,6 +239,26 @@ def kth(nodes, x, k):
 
 
 @njit(cache=True, nogil=True)
+def below(nodes, x, w, rank):
+    """How many members of tree x are less than w."""
+    n = np.int64(0)
+    while x >= 0:
+        if less(nodes[x, WORD], w, rank):
+            n += _size(nodes, nodes[x, LEFT]) + nodes[x, TIMES]
+            x = nodes[x, RIGHT]
+        else:
+            x = nodes[x, LEFT]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def times(nodes, x, w, rank):
+    """How often w is in tree x."""
+    x = _seek(nodes, x, w, rank)
+    return nodes[x, TIMES] if x >= 0 else np.int64(0)
+
+
+@njit(cache=True, nogil=True)
 def first(nodes, x, k, out, at):
     """The first k words of tree x into `out` from `at` on; answers where they end."""
     stack = np.empty(DEEP, np.int64)

@@ -1,4 +1,4 @@
-"""JSON_VALUE and JSON_EXISTS: values out of texts of JSON (`json_walk`)."""
+"""JSON_VALUE, JSON_EXISTS and JSON_ITEMS: values out of texts of JSON (`json_walk`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from dsms.operators.expressions import json_walk
+from dsms import lists
+from dsms.operators.expressions import json_items, json_walk
 from dsms.operators.expressions.arithmetic import refuse
 from dsms.operators.expressions.arrays import Value, blank, from_bits, spread
 from dsms.operators.expressions.errors import ARGUMENT, ErrorCounter
@@ -33,6 +34,15 @@ def _exists(x: pa.Array, steps: Steps) -> pa.Array:
     return from_bits(json_walk.exist(data_of(x), offsets_of(x), steps))
 
 
+def _items(x: pa.Array, steps: Steps) -> pa.Array:
+    """Of a list; longer ones than a list may be are None."""
+    starts, there, (octets, offsets, some) = json_items.items(data_of(x), offsets_of(x), steps)
+    parts = [None if some.all() else from_bits(some).buffers()[1], pa.py_buffer(offsets)]
+    texts = pa.Array.from_buffers(pa.string(), len(some), [*parts, pa.py_buffer(octets)])
+    made = lists.made(starts, texts, "STRING")
+    return blank(made, ~there | (np.diff(starts) > lists.MOST))
+
+
 def _asking(of: Of) -> Builder:
     def build(call: Call, args: Sequence[Node]) -> Built:
         const = args[1].const
@@ -54,4 +64,8 @@ def _asking(of: Of) -> Builder:
     return build
 
 
-BUILDERS: dict[str, Builder] = {"json_value": _asking(_value), "json_exists": _asking(_exists)}
+BUILDERS: dict[str, Builder] = {
+    "json_value": _asking(_value),
+    "json_exists": _asking(_exists),
+    "json_items": _asking(_items),
+}

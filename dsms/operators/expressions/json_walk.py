@@ -214,7 +214,7 @@ def _is_key(data, at, end, escaped, steps, step, scratch):
 
 @njit(cache=True, nogil=True)
 def _walk(data, at, end, steps, objects, places, scratch):
-    """What is at the path in one document: (kind, from, to).
+    """What is at the path in one document: (kind, from, to); of an object or a list all of it.
 
     objects, places   scratch by depth: whether it is an object, the place in a list"""
     length, nothing = len(steps.place), (NOTHING, 0, 0)
@@ -249,7 +249,7 @@ def _walk(data, at, end, steps, objects, places, scratch):
             opens = c == OPEN_OBJECT
             if hit and on == depth:
                 if depth == length:
-                    kind = OTHER
+                    kind, begin, until = OTHER, at, at
                 elif (steps.place[depth] < 0) == opens:
                     on = depth + 1
             objects[depth], places[depth] = opens, 0
@@ -278,8 +278,10 @@ def _walk(data, at, end, steps, objects, places, scratch):
             await_value = False
         elif c == (CLOSE_OBJECT if objects[depth - 1] else CLOSE_LIST):
             depth -= 1
-            on = min(on, depth)
             at += 1
+            if kind == OTHER and depth == length and on == length and until == begin:
+                until = at
+            on = min(on, depth)
         elif c == COMMA:
             at += 1
             if objects[depth - 1]:
@@ -328,7 +330,7 @@ def _texts(data, kind, begin, end, out, offsets, there):
 
 def exist(data: np.ndarray, offsets: np.ndarray, steps: Steps) -> np.ndarray:
     """bool: whether something is at the path, null too.  offsets: n + 1, into the octets."""
-    kind, _, _ = _found(data, offsets, steps)
+    kind, _, _ = found(data, offsets, steps)
     return kind != NOTHING
 
 
@@ -337,7 +339,13 @@ def texts(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(octets, n + 1 offsets int32 into them, whether there is one) of the scalars at the path: the
     digits of numbers, what strings say, true and false."""
-    kind, begin, end = _found(data, offsets, steps)
+    return spelled(data, *found(data, offsets, steps))
+
+
+def spelled(
+    data: np.ndarray, kind: np.ndarray, begin: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of what stands there."""
     room = int((end - begin).sum())
     out, at = np.empty(room, np.uint8), np.zeros(len(kind) + 1, np.int32)
     there = np.empty(len(kind), np.bool_)
@@ -345,9 +353,10 @@ def texts(
     return out[: at[-1]], at, there
 
 
-def _found(
+def found(
     data: np.ndarray, offsets: np.ndarray, steps: Steps
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is at the path in each document, and where it begins and ends."""
     n = len(offsets) - 1
     kind = np.empty(n, np.int8)
     begin, end = np.zeros(n, np.int64), np.zeros(n, np.int64)

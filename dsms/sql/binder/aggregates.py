@@ -9,6 +9,7 @@ from itertools import product
 from math import prod
 
 from dsms.sql import ast, functions
+from dsms.sql.binder.aggregate_order import aggregate_order
 from dsms.sql.binder.calls import call, function_error, is_grouping, stray_grouping
 from dsms.sql.binder.expressions import Env, bind, bind_condition
 from dsms.sql.binder.lists import aggregated
@@ -201,6 +202,7 @@ def agg_call(env: Env, node: ast.FuncCall) -> AggCall:
         v if to is None else functions.cast(v, to)
         for v, to in zip(values, found.casts, strict=True)
     )
+    keys, how = aggregate_order(inside, node)
     where = (
         None
         if node.filter is None
@@ -208,7 +210,8 @@ def agg_call(env: Env, node: ast.FuncCall) -> AggCall:
     )
     if functions.aggregate(name).sampled:
         env.ctx.by_subwindow.append((name, node))
-    return AggCall(found.fn, args, found.type, node.distinct, where, found.params, to_sql(node))
+    said, given = (*found.params, *how), (*args, *keys)
+    return AggCall(found.fn, given, found.type, node.distinct, where, said, to_sql(node))
 
 
 def _arguments(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[object]]:

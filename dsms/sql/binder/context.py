@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from dsms.sql import ast
 from dsms.sql.catalog import Catalog
@@ -82,6 +83,8 @@ class Context:
     bind_whole: Callable[..., Output] | None = None  # only persistent queries read queries
     # binds a subquery that stands for a value (`dsms.sql.binder.correlated`)
     bind_value: Callable[..., Value] | None = None
+    # binds a subquery that sees the rows before it (`dsms.sql.binder.lateral`)
+    bind_lateral: Callable[..., Any] | None = None
     leaves: int = 0
     windows: list[tuple[WindowSpec, ast.Node]] = field(default_factory=list)
     every: ast.Slide | None = None  # EVERY of the whole query

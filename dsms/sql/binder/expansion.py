@@ -195,8 +195,9 @@ class Expansion:
 def _check(call: ast.FuncCall, definition: FunctionDef) -> None:
     """Whether it can be called so, but for the types.  Raises DS243, DS244, DS304."""
     said = definition.signature
-    if call.star or (not definition.aggregate and (call.distinct or call.filter is not None)):
-        what = "*" if call.star else "DISTINCT" if call.distinct else "FILTER"
+    what = call.odd
+    if what in ("*", "ORDER BY") or (what and not definition.aggregate) or call.order_by:
+        what = "ORDER BY" if call.order_by else what
         message = f"{said} does not take {what}"
         raise error("DS304", message, call, f"leave {what} out")
     if len(call.args) != len(definition.parameters):

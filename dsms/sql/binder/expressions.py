@@ -333,8 +333,7 @@ def _typed(env: Env, node: ast.FuncCall, to: ast.TypeName) -> Expr:
 
 
 def _only_plain(node: ast.FuncCall) -> None:
-    if node.star or node.distinct or node.filter is not None:
-        what = "*" if node.star else "DISTINCT" if node.distinct else "FILTER"
+    if what := node.odd:
         message = f"{node.name.text.upper()} is no aggregate, so {what} has no meaning in it"
         raise error("DS304", message, node, f"leave {what} out")
 

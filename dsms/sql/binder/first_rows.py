@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dsms.errors import QueryError
 from dsms.sql import ast
-from dsms.sql.binder.over_calls import FIRST_ROWS, ROW_NUMBER, is_call
+from dsms.sql.binder.over_calls import FIRST_ROWS, RANKS, ROW_NUMBER, is_call
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.codes import error
 
@@ -80,7 +81,7 @@ def _qualified(
     query: ast.Query, body: ast.Select, qualify: ast.Expr, catalog: Catalog
 ) -> ast.Query:
     times = _times(body.from_, catalog)
-    first, rest = _first(_conditions(_spelled(body, qualify)), times)
+    first, rest = _first([_spelled(body, c) for c in _conditions(qualify)], times)
     if first is None:
         return query
     if body.distinct or rest:
@@ -101,7 +102,7 @@ def _only_every(query: ast.Query) -> bool:
 
 
 def _spelled(body: ast.Select, qualify: ast.Expr) -> ast.Expr:
-    """QUALIFY rn <= n, where rn is an alias of ROW_NUMBER()."""
+    """QUALIFY rn <= n, where rn is an alias of ROW_NUMBER(), or of a rank."""
     if not isinstance(qualify, ast.Comparison) or not isinstance(qualify.left, ast.ColumnRef):
         return qualify
     name = qualify.left
@@ -112,7 +113,7 @@ def _spelled(body: ast.Select, qualify: ast.Expr) -> ast.Expr:
             and name.table is None
             and name.name.matches(item.alias.text)
             and isinstance(item.expr, ast.Over)
-            and is_call(item.expr, ROW_NUMBER)
+            and is_call(item.expr, ROW_NUMBER, *RANKS)
         ):
             return replace(qualify, left=item.expr)
     return qualify
@@ -130,10 +131,12 @@ def _first(
     """What the conditions say of first rows, and the others."""
     for k, condition in enumerate(conditions):
         found = _upto(condition)
-        if found is None or not isinstance(found[0], ast.Over) or not _ranks(found[0], times):
+        if found is None or not isinstance(found[0], ast.Over) or not _own(found[0], times):
             continue
         over, count = found
         assert isinstance(over, ast.Over)
+        if not is_call(over, ROW_NUMBER):
+            raise _of_then(over, condition)
         return _First(over, count), [*conditions[:k], *conditions[k + 1 :]]
     return None, list(conditions)
 
@@ -152,9 +155,24 @@ def _upto(condition: ast.Expr) -> tuple[ast.Expr, int] | None:
     return left, count
 
 
-def _ranks(over: ast.Over, times: Sequence[ast.Ident]) -> bool:
-    """Whether it numbers rows in an order other than that of the stream."""
-    if not is_call(over, ROW_NUMBER) or not over.order_by or over.frame is not None:
+def _of_then(over: ast.Over, at: ast.Expr) -> QueryError:
+    """DS382."""
+    name = over.call.name.text.upper()
+    message = (
+        f"{name}() is the place that a row had when it came, which does not say whether it is "
+        "among the first now"
+    )
+    hint = (
+        "ROW_NUMBER() in its place takes the first rows as they change; for those that were among "
+        f"the first when they came look at what a subquery appends: FROM (SELECT Istream(*, {name}"
+        "() OVER (...) AS place) FROM s [RANGE 1 min]) q WHERE place <= 3"
+    )
+    return error("DS382", message, at, hint)
+
+
+def _own(over: ast.Over, times: Sequence[ast.Ident]) -> bool:
+    """Whether it numbers or ranks rows in an order other than that of the stream."""
+    if not is_call(over, ROW_NUMBER, *RANKS) or not over.order_by or over.frame is not None:
         return False
     first = over.order_by[0]
     timely = isinstance(first.expr, ast.ColumnRef) and any(
@@ -204,8 +222,13 @@ def _numbered(body: ast.Select, catalog: Catalog) -> ast.Select:
     for item in inner.items:
         if not isinstance(item, ast.SelectItem) or item.alias is None:
             continue
-        if isinstance(item.expr, ast.Over) and _ranks(item.expr, times):
+        if not isinstance(item.expr, ast.Over) or not _own(item.expr, times):
+            continue
+        if is_call(item.expr, ROW_NUMBER):
             return _without(body, ref, query, inner, item)
+        for condition in _conditions(body.where):
+            if _asks(condition, item.alias):
+                raise _of_then(item.expr, condition)
     return body
 
 

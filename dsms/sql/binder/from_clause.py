@@ -11,18 +11,17 @@ from dsms.sql.binder.answers import answer, at_own
 from dsms.sql.binder.boundaries import every_of
 from dsms.sql.binder.context import Block, BlockInput, Bound, Context, relabel
 from dsms.sql.binder.expressions import Env, bind_condition
-from dsms.sql.binder.groups import Asof, Group, Leaf, Outer, Pattern, Semi, is_table
+from dsms.sql.binder.groups import Asof, Beside, Group, Leaf, Outer, Pattern, Semi, is_table
 from dsms.sql.binder.keyed import put_latest
 from dsms.sql.binder.properties import append_only, reads_stream, strict
 from dsms.sql.binder.samples import sampled
-from dsms.sql.binder.scope import Scope, relation_scope
+from dsms.sql.binder.scope import Scope, relation_scope, together, unknown_source
 from dsms.sql.binder.using import common, using
 from dsms.sql.binder.views import check_readable, restricted
 from dsms.sql.binder.windowed import put_window
 from dsms.sql.catalog import QueryDef, StreamDef, TableDef, View
-from dsms.sql.codes import error, suggest
+from dsms.sql.codes import error
 from dsms.sql.expr import Expr, conjuncts
-from dsms.sql.foreign import instead
 from dsms.sql.logical import Archived, Node, StreamScan, TableScan, Values, Window
 from dsms.sql.types import TIMESTAMP, Field, Schema
 from dsms.sql.window import UNBOUNDED
@@ -55,10 +54,13 @@ def bind_from(ctx: Context, block: Block, select: ast.Select, beyond: tuple[Scop
         if isinstance(item, ast.UnnestRef):
             group, scope = binder.opened(item, group, scope)
             continue
+        if isinstance(item, ast.SubqueryRef) and item.lateral:
+            group, scope = binder.lateral(item, group, scope)
+            continue
         side, names = binder.item(item)
         group.items += side.items
         group.conjuncts += side.conjuncts
-        scope = _together(scope, names, item)
+        scope = together(scope, names, item)
     if select.window is not None and not binder.windowed:
         hint = "put a stream into FROM, or leave WINDOW out"
         raise error(
@@ -107,7 +109,25 @@ class _FromBinder:
         made, names = unnest.opened(self.ctx, ref, left, seen, self.width)
         self.width += len(made.made)
         self.left += (names,)
-        return Group([made]), _together(scope, names, ref)
+        return Group([made]), together(scope, names, ref)
+
+    def lateral(
+        self, ref: ast.SubqueryRef, left: Group, scope: Scope, join: ast.Join | None = None
+    ) -> tuple[Group, Scope]:
+        """What a subquery answers to each row of `left`, beside the row."""
+        seen = replace(scope, parent=None, beyond=(*self.left, *self.beyond))
+        assert self.ctx.bind_lateral is not None
+        found: Beside = self.ctx.bind_lateral(
+            self.ctx, self._subquery, self._names, ref, seen, join
+        )
+        if found.padded:
+            self.block.negations.append(ref)
+        self.left += (found.names,)
+        return found.joined(left, ref), together(scope, found.names, ref)
+
+    def _names(self, select: ast.Select) -> Scope:
+        """What its FROM calls its columns."""
+        return bind_from(self.ctx, Block(), select, (*self.left, *self.beyond)).scope
 
     def _leaf(
         self, node: Node, scope: Scope, at: Source, table: bool = False
@@ -138,14 +158,7 @@ class _FromBinder:
                 return self._table(found, ref, views)
             case QueryDef():
                 return self._answer(found, ref, views)
-        known = self.ctx.catalog.names()
-        other = instead(ref.name.text, "relation")
-        hint = other or (
-            suggest(ref.name.text, known, "names")
-            if known
-            else "declare it first: CREATE STREAM ..."
-        )
-        raise error("DS203", f"unknown stream or table `{ref.name.text}`", ref.name, hint)
+        raise unknown_source(ref.name, self.ctx.catalog.names())
 
     def _stream(
         self, stream: StreamDef, ref: ast.TableRef, views: Views, archive: Archived | None = None
@@ -316,7 +329,7 @@ class _FromBinder:
         self.window = outer
         shown, named = Scope(), Scope()
         for step, scope in zip(item.steps, scopes, strict=True):
-            named = _together(named, scope, step.source)
+            named = together(named, scope, step.source)
             if step.kind is ast.StepKind.ONE:
                 shown = shown.joined(scope)
             else:
@@ -333,7 +346,7 @@ class _FromBinder:
         right, right_names = self.item(item)
         self.window = outer
         asof.check_tables(join, left, right)
-        scope = _together(left_names, right_names, join.right)
+        scope = together(left_names, right_names, join.right)
         on = self._on(join.on, scope)
         return Group([Asof(asof.KINDS[join.kind], left, right, on, span, join)]), scope
 
@@ -350,8 +363,10 @@ class _FromBinder:
             group, scope = self.opened(join.right, left, left_names)
             picks = [] if join.on is None else self._on(join.on, scope)
             return unnest.joined(join, group, picks), scope
+        if isinstance(join.right, ast.SubqueryRef) and join.right.lateral:
+            return self.lateral(join.right, left, left_names, join)
         right, right_names = self.item(join.right)
-        scope = _together(left_names, right_names, join.right)
+        scope = together(left_names, right_names, join.right)
         on: list[Expr] = []
         if join.natural:
             join = replace(join, using=common(join, left_names, right_names))
@@ -371,20 +386,6 @@ class _FromBinder:
         ):
             self.block.negations.append(join)
         return Group([Outer(join.kind.value.lower(), left, right, on, join)]), scope
-
-
-def _together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
-    taken = {r.casefold() for r in left.relations}
-    for name in right.relations:
-        if name.casefold() in taken:
-            place = at.alias or at.name if isinstance(at, ast.TableRef) else at
-            raise error(
-                "DS205",
-                f"`{name}` stands in FROM twice",
-                place,
-                f"give one an alias: {name} AS {name}2",
-            )
-    return left.joined(right)
 
 
 def _under(alias: str, schema: Schema) -> Schema:

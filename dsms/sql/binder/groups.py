@@ -148,6 +148,28 @@ class Group:
         return tuple(v for item in self.items for v in item.virtual)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a LATERAL subquery puts beside the rows before it.
+
+    group   its rows;  names  its columns, over theirs and those of the rows
+    on      which of them go with which row;  padded  rows without stay
+    where   what is asked of both"""
+
+    group: Group
+    names: Scope
+    padded: bool
+    on: list[Expr] = field(default_factory=list)
+    where: list[Expr] = field(default_factory=list)
+
+    def joined(self, left: Group, at: ast.Node) -> Group:
+        """The rows with it."""
+        if self.padded:
+            return Group([Outer("left", left, self.group, self.on, at)], self.where)
+        found = [*left.conjuncts, *self.group.conjuncts, *self.on, *self.where]
+        return Group(left.items + self.group.items, found)
+
+
 def is_table(group: Group) -> bool:
     """Is the group nothing but a non-retroactive table?"""
     return len(group.items) == 1 and isinstance(group.items[0], Leaf) and group.items[0].table

@@ -1,4 +1,6 @@
-"""NOW(), or CURRENT_TIMESTAMP: in one-time queries the instant that the answer holds at."""
+"""NOW(), or CURRENT_TIMESTAMP: in one-time queries the instant that the answer holds at.
+
+In persistent ones it stands in conditions that are windows (`temporal`), and nowhere else."""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ BARE = "current_timestamp"  # stands without ( ), too
 WORDS = (NOW, BARE)
 _HINT = (
     "time is that of the stream, and the window reaches back from it: FROM s [NOW], "
-    "FROM s [RANGE 5 min]; a periodic answer tells its instant as WINDOW_END()"
+    "FROM s [RANGE 5 min]; alone on one side of a condition of WHERE NOW() is such a window: ts > "
+    "NOW() - INTERVAL '5' MINUTE; a periodic answer tells its instant as WINDOW_END()"
 )
 
 
@@ -30,10 +33,11 @@ def now_call(ctx: Context, node: ast.FuncCall) -> Call:
     return Call(NOW, (), TIMESTAMP)
 
 
-def misplaced(node: ast.FuncCall) -> QueryError:
+def misplaced(node: ast.FuncCall, hint: str = _HINT) -> QueryError:
+    """DS337."""
     name = node.name.text.upper()
     message = f"{name} is the instant that a one-time query answers as of, and this is none"
-    return error("DS337", message, node, _HINT)
+    return error("DS337", message, node, hint)
 
 
 def called(query: ast.Query, catalog: Catalog) -> ast.Query:

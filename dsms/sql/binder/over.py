@@ -15,12 +15,14 @@ from dsms.errors import QueryError
 from dsms.sql import ast
 from dsms.sql.binder.asof import untimely
 from dsms.sql.binder.expressions import Env, bind
-from dsms.sql.binder.over_calls import bind_call
+from dsms.sql.binder.over_calls import LEAD, bind_call, is_call
 from dsms.sql.binder.over_frames import extent
+from dsms.sql.binder.over_lead import Marked, followed, marked
 from dsms.sql.binder.properties import append_only, why_not_append_only
+from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Col, Expr, conjunction, conjuncts
-from dsms.sql.logical import Frame, Node, Over, Project, Select, Window, nodes_of
+from dsms.sql.logical import Frame, Node, Over, Project, Select, TableScan, Window, nodes_of
 from dsms.sql.types import Field
 from dsms.sql.window import (
     UNBOUNDED,
@@ -113,75 +115,104 @@ def check_slides(windows: Sequence[tuple[WindowSpec, ast.Node]], node: Node) -> 
 # ---------------------------------------------------------------- the node
 
 
+Key = tuple[tuple[Expr, ...], int | None, int | None]  # of a frame: by, rows, span
+Place = tuple[Key, int]  # of a call: its frame, its number there
+
+
 @dataclass(slots=True)
 class _Asked:
-    """What is asked of the rows: calls by what they look at."""
+    """What is asked of the rows: calls by what they look at, and those of LEAD, by the marks of the
+    rows that each row follows."""
 
-    frames: dict[tuple[tuple[Expr, ...], int | None, int | None], list[AggCall]] = field(
-        default_factory=dict
-    )
+    frames: dict[Key, list[AggCall]] = field(default_factory=dict)
+    found: dict[ast.Over, Place] = field(default_factory=dict)
+    leads: dict[tuple[Place, ...], dict[ast.Over, AggCall]] = field(default_factory=dict)
 
-    def place(self, found: tuple[tuple[Expr, ...], int | None, int | None], call: AggCall) -> int:
-        """The number of the call among those that look at the same rows."""
-        calls = self.frames.setdefault(found, [])
+    def place(self, key: Key, call: AggCall) -> Place:
+        """Where the call stands among those that look at the same rows."""
+        calls = self.frames.setdefault(key, [])
         known = [replace(c, name="") for c in calls]
         if replace(call, name="") not in known:
             calls.append(call)
-            return len(calls) - 1
-        return known.index(replace(call, name=""))
+            return key, len(calls) - 1
+        return key, known.index(replace(call, name=""))
+
+    def add(self, node: ast.Over, key: Key, call: AggCall, rows: Marked) -> None:
+        """What stands there."""
+        if call.fn != LEAD:
+            self.found[node] = self.place(key, call)
+            return
+        back = key[1]
+        assert back is not None
+        before = tuple(self.place(key, mark) for mark in rows.before(back))
+        self.leads.setdefault(before, {})[node] = call
 
 
 def framed(env: Env, node: Node, calls: Sequence[ast.Over]) -> Framed:
     """The rows of FROM and WHERE with the values of these calls.  `env`: the names over `node`.
     Raises DS372, DS373, DS374, DS382."""
-    spec, child, where = _below_window(node, calls[0])
+    try:
+        spec, child, where = _below_window(node, calls[0])
+    except QueryError as failure:
+        raise _of_answer(env.ctx.catalog, node, failure) from None
+    leads = [call for call in calls if is_call(call, LEAD)]
+    if leads and spec is not None and spec.internal:
+        message = "LEAD takes back what a row said when the next one comes, and INTERNAL appends"
+        raise error("DS374", message, leads[0], "leave INTERNAL out, or look back: LAG(x)")
+    rows = marked(child) if leads else Marked(child, ())
     asked = _Asked()
-    found = {call: _bound(env, child, spec, call, asked) for call in calls}
-    frames = tuple(
-        Frame(by, tuple(some), rows, span) for (by, rows, span), some in asked.frames.items()
-    )
+    for call in calls:
+        asked.add(call, *_bound(env, child, spec, call), rows)
+    made = _looked_at(spec, rows.node, where, asked)
+    firsts = _firsts(asked, len(rows.node.schema))
+
+    def at(place: Place) -> int:
+        return firsts[place[0]] + place[1]
+
+    values: dict[ast.Expr, Expr] = {}
+    for call, place in asked.found.items():
+        values[call] = Col(at(place), made.schema[at(place)].type, made.schema[at(place)].name)
+    out = made
+    for places, wanted in asked.leads.items():
+        before = [at(place) for place in places]
+        out, read = followed(env.ctx, made, out, rows.marks, before, list(wanted.values()))
+        values |= dict(zip(wanted, read, strict=True))
+    return Framed(out, values)
+
+
+def _looked_at(spec: WindowSpec | None, child: Node, where: list[Expr], asked: _Asked) -> Node:
+    """The rows in the window that pass, with what all frames say of them."""
+    frames = tuple(Frame(by, tuple(c), rows, span) for (by, rows, span), c in asked.frames.items())
     predicate = conjunction(where)
     pushed = spec is None or not counts(spec)
     if pushed and predicate is not None:
         child, predicate = Select(child, predicate, child.schema), None
     more = tuple(Field(call.name, call.type) for frame in frames for call in frame.calls)
-    schema = node.schema + more
+    schema = child.schema + more
     bare = UNBOUNDED if spec is None else replace(spec, internal=False, slide=None, archive=False)
     made: Node = Over(child, bare, predicate, frames, schema)
     if spec is not None:
         made = Window(made, spec, schema)
-    if predicate is not None:
-        made = Select(made, predicate, schema)
-    firsts = _firsts(frames, len(node.schema))
-    values: dict[ast.Expr, Expr] = {}
-    for call, (key, place) in found.items():
-        at = firsts[key] + place
-        values[call] = Col(at, schema[at].type, schema[at].name)
-    return Framed(made, values)
+    return made if predicate is None else Select(made, predicate, schema)
 
 
-def _firsts(
-    frames: Sequence[Frame], first: int
-) -> dict[tuple[tuple[Expr, ...], int | None, int | None], int]:
+def _firsts(asked: _Asked, first: int) -> dict[Key, int]:
     """Where the columns of each frame begin."""
     out = {}
-    for frame in frames:
-        out[frame.by, frame.rows, frame.span] = first
-        first += len(frame.calls)
+    for key, calls in asked.frames.items():
+        out[key] = first
+        first += len(calls)
     return out
 
 
-def _bound(
-    env: Env, child: Node, spec: WindowSpec | None, node: ast.Over, asked: _Asked
-) -> tuple[tuple[tuple[Expr, ...], int | None, int | None], int]:
-    """What the call looks at, and its number there."""
+def _bound(env: Env, child: Node, spec: WindowSpec | None, node: ast.Over) -> tuple[Key, AggCall]:
+    """What the call looks at, and the call."""
     inside = replace(env, place="OVER")
     by = tuple(dict.fromkeys(bind(inside, key) for key in node.partition_by))
     _check_partition(spec, by, child, node)
     call, back = bind_call(inside, node)
     rows, span = extent(inside, child, node, back)
-    key = (by, rows, span)
-    return key, asked.place(key, call)
+    return (by, rows, span), call
 
 
 def _check_partition(
@@ -264,6 +295,19 @@ def _refused(node: Node, at: ast.Over) -> QueryError:
         "with a window behind it"
     )
     return error("DS373", message, at, hint)
+
+
+def _of_answer(catalog: Catalog, node: Node, failure: QueryError) -> QueryError:
+    """The failure; of what a query answers now it says where the rows are that it has told."""
+    for scan in nodes_of(node):
+        name = scan.table.name if isinstance(scan, TableScan) else ""
+        if isinstance(catalog.find(name, True), QueryDef):
+            failure.message = (
+                f"OVER looks at rows of a stream, and what {name} answers now is a relation, which "
+                "changes"
+            )
+            failure.hint = f"look at the rows that it has told: FROM {name} [RANGE 1 min]"
+    return failure
 
 
 def _check_window(spec: WindowSpec, at: ast.Over) -> None:

@@ -6,7 +6,7 @@ from dsms.sql import ast
 from dsms.sql.binder.asof import time_unit
 from dsms.sql.binder.durations import fixed
 from dsms.sql.binder.expressions import Env, bind
-from dsms.sql.binder.over_calls import FIRST_ROWS, LAG, ROW_NUMBER, is_call
+from dsms.sql.binder.over_calls import FIRST_ROWS, FRAMELESS, RANKS, ROW_NUMBER, is_call
 from dsms.sql.codes import error
 from dsms.sql.expr import Col
 from dsms.sql.logical import Node
@@ -18,15 +18,17 @@ def extent(
     env: Env, child: Node, node: ast.Over, back: int | None
 ) -> tuple[int | None, int | None]:
     """(rows before the current one, µs), None each: no number or length says so.  `back`: how many
-    rows LAG goes back.  Raises DS372, DS374, DS382."""
+    rows LAG goes back, or LEAD on.  Raises DS372, DS374, DS382."""
     for item in node.order_by:
-        _check_order(env, child, node, item)
+        if not is_call(node, *RANKS):
+            _check_order(env, child, node, item)
     if len(node.order_by) > 1:
         message = "the rows that OVER looks at are in the order of the stream"
         raise error("DS372", message, node.order_by[1], "leave all but the timestamp out")
-    if is_call(node, LAG) or is_call(node, ROW_NUMBER):
+    if is_call(node, *FRAMELESS):
         if node.frame is not None:
-            message = "LAG and ROW_NUMBER() go by the rows of the window, and take no frame"
+            name = node.call.name.text.upper()
+            message = f"{name} goes by the rows of the window, and takes no frame"
             raise error("DS372", message, node.frame, "leave ROWS or RANGE out")
         return back, None
     if node.frame is None:

@@ -15,8 +15,8 @@ FORM = "write PYTHON('module:name', 'FLOAT', x), or CREATE FUNCTION f(x FLOAT) R
 
 def python_call(node: ast.FuncCall, args: Sequence[Expr]) -> Expr:
     """The call of a function in Python.  Raises DS207, DS304."""
-    if node.star or node.distinct or node.filter is not None:
-        raise error("DS304", "PYTHON is no aggregate", node, "leave *, DISTINCT and FILTER out")
+    if node.odd:
+        raise error("DS304", "PYTHON is no aggregate", node, f"leave {node.odd} out")
     match args:
         case [Lit(str() as place, _), Lit(str() as result, _), _, *_]:
             return Call(PYTHON, tuple(args[2:]), _type(result, node), (place,))

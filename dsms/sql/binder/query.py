@@ -12,12 +12,15 @@ from dsms.sql.binder import (
     asof,
     boundaries,
     first_rows,
+    lateral,
     letting_go,
     lookups,
     match,
     over,
+    over_names,
     ranking,
     stamps,
+    temporal,
     wstream,
 )
 from dsms.sql.binder.context import Context
@@ -81,7 +84,10 @@ def _bound(
         query = query.query
     said = dict(check_options(options, "select" if once else "query"))
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
-    whole = first_rows.ranked(called(whole, catalog), catalog)
+    whole = called(whole, catalog)
+    if persistent:
+        whole = temporal.timed(whole, catalog)
+    whole = first_rows.ranked(over_names.named(whole), catalog)
     now = now or not persistent
     if "scale" in (said.get("shed"), said.get("sample")):
         made = scaled(whole, options, catalog)
@@ -122,7 +128,14 @@ def _bound(
 
 def _context(catalog: Catalog, persistent: bool, whole: ast.Query, now: bool) -> Context:
     return Context(
-        catalog, persistent, bind_nested, bind_query, bind_value, every=whole.every, now=now
+        catalog,
+        persistent,
+        bind_nested,
+        bind_query,
+        bind_value,
+        lateral.of_rows,
+        every=whole.every,
+        now=now,
     )
 
 

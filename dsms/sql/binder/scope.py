@@ -106,6 +106,21 @@ def relation_scope(
     return Scope(columns, aliases, hides)
 
 
+def together(left: Scope, right: Scope, at: ast.FromItem) -> Scope:
+    """Both sides' names; DS205 where one stands on both."""
+    taken = {r.casefold() for r in left.relations}
+    for name in right.relations:
+        if name.casefold() in taken:
+            place = at.alias or at.name if isinstance(at, ast.TableRef) else at
+            raise error(
+                "DS205",
+                f"`{name}` stands in FROM twice",
+                place,
+                f"give one an alias: {name} AS {name}2",
+            )
+    return left.joined(right)
+
+
 def find(scope: Scope, ref: ast.ColumnRef) -> VisibleColumn:
     """The column that a reference means; DS201, DS202, DS204 or DS322 otherwise."""
     level: Scope | None = scope
@@ -134,6 +149,14 @@ def star(scope: Scope, item: ast.StarItem) -> list[VisibleColumn]:
         if any(table.matches(a) for a in c.aliases)
         and not (c.hidden and c.name.startswith("$"))  # only INSTANT names it
     ]
+
+
+def unknown_source(name: ast.Ident, known: Sequence[str]) -> Exception:
+    """DS203: nothing of these is called so."""
+    hint = instead(name.text, "relation") or (
+        suggest(name.text, known, "names") if known else "declare it first: CREATE STREAM ..."
+    )
+    return error("DS203", f"unknown stream or table `{name.text}`", name, hint)
 
 
 def _ambiguous(ref: ast.ColumnRef, found: Sequence[VisibleColumn]) -> Exception:
@@ -167,8 +190,8 @@ def _out_of_reach(ref: ast.ColumnRef) -> Exception:
         "reached from here"
     )
     hint = (
-        "a subquery in FROM sees only its own FROM; EXISTS and IN see the query directly "
-        "around them, in WHERE"
+        "a subquery in FROM sees its own FROM, and behind LATERAL what stands before it; EXISTS "
+        "and IN see the query directly around them, in WHERE"
     )
     return error("DS322", message, ref, hint)
 

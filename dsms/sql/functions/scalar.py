@@ -233,6 +233,14 @@ TEXT = (
         constants={1: "path"},
     ),
     Function(
+        "json_items",
+        "json_items(j, path): the items of the array at the path as a list of texts: what strings "
+        "say, and all else as it stands there; NULL for null. NULL where there is no array, or one "
+        "of more than 65536 items. As json_value.",
+        (_listed(STRING, STRING),),
+        constants={1: "path"},
+    ),
+    Function(
         "json_exists",
         "Whether something is at the path (null too); false where j is no JSON. As json_value.",
         texts("STRING, STRING -> BOOL"),

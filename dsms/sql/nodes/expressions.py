@@ -223,7 +223,7 @@ class FuncCall(Expr):
     """Scalar functions and aggregates alike.  `star`: ``COUNT(*)`` (args is then empty).
 
     ``EXTRACT(HOUR FROM t)`` is the call EXTRACT('hour', t).  `to`: the type behind AS, as in
-    ``TRY_CAST(x AS INT)``.
+    ``TRY_CAST(x AS INT)``.  `order_by`: of an aggregate that lists its rows; OrderItems.
     """
 
     name: Ident
@@ -232,3 +232,15 @@ class FuncCall(Expr):
     star: bool = False
     filter: Expr | None = None
     to: TypeName | None = None
+    order_by: tuple[Node, ...] = ()
+
+    @property
+    def odd(self) -> str | None:
+        """What stands in it that has a meaning in aggregates alone."""
+        if self.star:
+            return "*"
+        if self.distinct:
+            return "DISTINCT"
+        if self.filter is not None:
+            return "FILTER"
+        return "ORDER BY" if self.order_by else None

@@ -72,12 +72,15 @@ class TableRef(FromItem):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRef(FromItem):
-    """``(SELECT ...) [window] [alias]``; the alias may be missing, as in the thesis."""
+    """``(SELECT ...) [window] [alias]``; the alias may be missing, as in the thesis.  `lateral`:
+    ``LATERAL (SELECT ...) alias (columns)``, which sees what stands before it."""
 
     query: Query
     alias: Ident | None = None
     window: Window | None = None
     sample: Sample | None = None
+    lateral: bool = False
+    columns: tuple[Ident, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class Select(Node):
 
     `from_` is empty for ``SELECT 1``.  `window` is the final ``WINDOW t``: it applies to every
     stream of the FROM list.  `qualify` looks at values of OVER.  `distinct_on`: of which keys one
-    row each is meant.
+    row each is meant.  `windows`: what names behind OVER mean.
     """
 
     items: tuple[SelectItem | StarItem, ...]
@@ -173,6 +176,7 @@ class Select(Node):
     window: Window | None = None
     qualify: Expr | None = None
     distinct_on: tuple[Expr, ...] = ()
+    windows: tuple[NamedWindow, ...] = ()
 
 
 class SetOpKind(StrEnum):
@@ -224,12 +228,25 @@ class Frame(Node):
 
 @dataclass(frozen=True, slots=True)
 class Over(Expr):
-    """``SUM(x) OVER (PARTITION BY k ORDER BY ts ROWS 5 PRECEDING)``"""
+    """``SUM(x) OVER (PARTITION BY k ORDER BY ts ROWS 5 PRECEDING)``; `window`: what it adds to,
+    as in ``OVER w`` and ``OVER (w ROWS 5 PRECEDING)``."""
 
     call: FuncCall
     partition_by: tuple[Expr, ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     frame: Frame | None = None
+    window: Ident | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWindow(Node):
+    """``WINDOW w AS (PARTITION BY k ORDER BY ts)``; `window`: an earlier one that it adds to."""
+
+    name: Ident
+    partition_by: tuple[Expr, ...] = ()
+    order_by: tuple[OrderItem, ...] = ()
+    frame: Frame | None = None
+    window: Ident | None = None
 
 
 @dataclass(frozen=True, slots=True)

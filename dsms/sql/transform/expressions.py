@@ -310,9 +310,11 @@ class Expressions(Literals, Predicates):
         name: ast.Ident,
         distinct: bool | None,
         args: tuple[ast.Expr, ...],
+        order: tuple[ast.OrderItem, ...] | None,
         condition: ast.Expr | None,
     ) -> ast.FuncCall:
-        return ast.FuncCall(name, args, bool(distinct), filter=condition, pos=pos)
+        shown = order or ()
+        return ast.FuncCall(name, args, bool(distinct), filter=condition, order_by=shown, pos=pos)
 
     @rule
     def call_as(

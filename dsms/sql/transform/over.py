@@ -39,8 +39,22 @@ class Overs(Windows):
         return ast.Frame(False, *values(parts), pos=place_of(parts))
 
     @rule
-    def over(self, pos: Pos, by: Any, order: Any, frame: ast.Frame | None) -> tuple[Any, ...]:
-        return by or (), order or (), frame
+    def over(
+        self, pos: Pos, base: Any, by: Any, order: Any, frame: ast.Frame | None
+    ) -> tuple[Any, ...]:
+        return by or (), order or (), frame, base
+
+    @rule
+    def over_name(self, pos: Pos, name: ast.Ident) -> tuple[Any, ...]:
+        return (), (), None, name
+
+    named_windows = listed
+
+    @rule
+    def named_window(
+        self, pos: Pos, name: ast.Ident, base: Any, by: Any, order: Any, frame: ast.Frame | None
+    ) -> ast.NamedWindow:
+        return ast.NamedWindow(name, by or (), order or (), frame, base, pos=pos)
 
     @rule
     def over_call(self, pos: Pos, call: ast.FuncCall, over: tuple[Any, ...]) -> ast.Over:

@@ -93,7 +93,7 @@ class Queries(Overs):
     @rule
     def select(self, pos: Pos, distinct: Any, what: Any, from_: Any, *rest: Any) -> ast.Select:
         output, inner, items = what if isinstance(what[0], ast.Output) else (None, False, what)
-        where, group_by, having, window, qualify = rest
+        where, group_by, having, window, windows, qualify = rest
         return ast.Select(
             items,
             from_ or (),
@@ -105,6 +105,7 @@ class Queries(Overs):
             window,
             qualify,
             distinct if isinstance(distinct, tuple) else (),
+            windows or (),
             pos=pos,
         )
 
@@ -166,6 +167,10 @@ class Queries(Overs):
     def unnest_ref(self, pos: Pos, *parts: Any) -> ast.UnnestRef:
         items, ordinality, alias, columns = parts[-4:]
         return ast.UnnestRef(items, bool(ordinality), alias, columns or (), pos=pos)
+
+    @rule
+    def lateral_ref(self, pos: Pos, query: ast.Query, alias: Any, columns: Any) -> ast.SubqueryRef:
+        return ast.SubqueryRef(query, alias, None, None, True, columns or (), pos=pos)
 
     def with_ordinality(self, parts: Parts) -> bool:
         return True
