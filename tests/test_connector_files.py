@@ -129,7 +129,7 @@ def test_lines_and_csv_are_appended_exactly_once(files, tmp_path):
         it.until("t", "sink", state="running")
         it.client.ingest("s", {"k": [3], "v": ["c"]})
         it.until("t", "sink", rows=1)
-    assert (files / "out.csv").read_text() == '"k","v"\n1,a\n2,\n3,c\n'
+    assert (files / "out.csv").read_text() == '"k","v"\n1,"a"\n2,\n3,"c"\n'
 
 
 def test_each_telling_is_a_file_of_parquet(files):

@@ -9,6 +9,7 @@ import pytest
 from dsms.engine import Engine
 from dsms.errors import DsmsError
 from dsms.secret_texts import is_secret, without_secrets
+from dsms.settings import Settings
 from dsms_client.commands.dump import dump
 from tests.connectors import stranger
 from tests.connectors.stranger import BOARDS, Board
@@ -117,7 +118,7 @@ def test_an_engine_in_a_program_runs_none():
 def test_it_opens_a_folder_of_a_server_and_shows_what_is_there(tmp_path):
     with world(tmp_path) as it:
         it.run(*DECLARED)
-    engine = Engine(str(tmp_path))
+    engine = Engine(str(tmp_path), Settings(timer=lambda: 0.0))
     try:
         (rows,) = engine.execute("SHOW SOURCES")
         assert rows.data.to_pylist()[0]["state"] == "paused"
