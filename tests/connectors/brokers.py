@@ -317,6 +317,9 @@ class Kafka(Broker):
             reader.close()
         return [row for _, row in sorted(found, key=lambda pair: pair[1]["k"])]
 
+    def end(self) -> None:
+        """The cluster goes with the process."""
+
 
 class Postgres(Broker):
     library, port = "psycopg", 5432

@@ -45,6 +45,8 @@ class World:
 
         def holds() -> bool:
             line = self.line(name, kind)
+            if line["state"] == "failed" and wanted.get("state") != "failed":
+                raise AssertionError(f"{kind} {name} has failed: {line['last_error']}")
             return all(line[key] == value for key, value in wanted.items())
 
         wait_until(holds, f"{kind} {name} with {wanted}, it has {self.line(name, kind)}")

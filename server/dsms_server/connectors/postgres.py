@@ -141,7 +141,7 @@ class PostgresSource(Source):
         from psycopg import sql
 
         behind = "{c} IS NOT NULL" if self._at is None else "{c} > {at}::" + self._type
-        form = "SELECT *, {c}::text FROM {t} WHERE " + behind
+        form = "SELECT *, {c}::text AS dsms_cursor FROM {t} WHERE " + behind
         ask = sql.SQL(form + " ORDER BY {c} FETCH FIRST {n} ROWS WITH TIES").format(
             c=self._cursor, t=self._from, at=sql.Literal(self._at), n=sql.Literal(self.said["rows"])
         )
