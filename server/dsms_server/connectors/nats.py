@@ -49,7 +49,9 @@ async def connection(said: Mapping[str, Any], name: str) -> Any:
         return await nats.connect(
             said["url"],
             name=name,
-            allow_reconnect=False,
+            allow_reconnect=False,  # whoever made this one makes another
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0.1,
             error_cb=quiet,
             connect_timeout=10,
             **given,
