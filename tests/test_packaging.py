@@ -81,6 +81,13 @@ def test_metadata(wheel: Path):
         "docs",
         "encryption",
         "notebook",
+        "avro",
+        "kafka",
+        "mqtt",
+        "nats",
+        "postgres",
+        "rabbitmq",
+        "redis",
     }
     assert "dsms = dsms_client.cli:main" in entry
 
