@@ -85,8 +85,11 @@ def test_down_the_chain() -> None:
 
 def test_queries_that_sleep() -> None:
     """Their rows are looked up by the value of k."""
-    some = [f"SELECT k, COUNT(*) AS n FROM (SELECT * FROM s WHERE k = {k}) [SESSION {k + 4} s BY k "
-            "INTERNAL] GROUP BY k" for k in (1, 2, 3)]  # fmt: skip
+    one = (
+        "SELECT k, COUNT(*) AS n FROM (SELECT * FROM s WHERE k = {0}) [SESSION {1} s BY k INTERNAL]"
+        " GROUP BY k"
+    )
+    some = [one.format(k, k + 4) for k in (1, 2, 3)]
     engine = ended(*some, "SELECT v FROM s [RANGE 2 s] WHERE k = 3")
     assert engine.runtime.dispatch.looked_up("q2") is not None
     assert [told(engine, f"q{k}") for k in range(3)] == [

@@ -28,11 +28,12 @@ from dsms.operators.match_attempts import NEW, Attempts
 from dsms.operators.match_conditions import NOTHING, Condition, condition_of, rest_of
 from dsms.operators.match_kernels import counting
 from dsms.operators.match_many import Evaluates, Many, call_of
-from dsms.operators.match_rows import Step
+from dsms.operators.match_rows import Origin, Step
 from dsms.operators.match_search import first_found
 from dsms.operators.pieces import InStretches, Look
 from dsms.plan.identity import order, width
 from dsms.sql import logical as lp
+from dsms.sql.expr import Col, Expr
 from dsms.sql.types import ALWAYS, FOREVER, Schema
 from dsms.state.batch import Batch, empty_batch
 from dsms.state.intern import Intern
@@ -71,7 +72,7 @@ class Automaton:
     def step(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         """Matches of all instants up to `upto`, of rows that are later than those before."""
         for k, (step, rows) in enumerate(zip(self.steps, inputs, strict=True)):
-            step.come(rows, self.intern, k == 0, look)
+            step.come(rows, self.intern, self.steps[:k], look)
         capacity = 1 if self.intern is None else self.intern.capacity
         for step in self.steps:
             step.arrange(capacity)
@@ -251,7 +252,9 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
         keys = [make.expr(same[k]) for same in node.keys]
         wide = 1 if numbered else width(child)
         many = _many(node, k, wide, firsts, make) if node.kinds[k] == "many" else None
-        steps.append(Step(keys, child.schema, wide, order(child) if wide > 1 else (), many))
+        made = Step(keys, child.schema, wide, order(child) if wide > 1 else (), many)
+        made.origin = None if numbered else _origin(child, [same[k] for same in node.keys])
+        steps.append(made)
     conditions = [
         NOTHING if c is None else condition_of(c, k, firsts) for k, c in enumerate(node.conditions)
     ]
@@ -264,6 +267,25 @@ def automaton(node: lp.Match, make: Evaluates, numbered: bool = False) -> Automa
     over = tuple(k for k, _ in node.aggs)
     how = (steps, conditions, taken, over, node.span, node.schema, wide, intern, attempts, silent)
     return Automaton(*how, until=Vec() if node.skip else None)
+
+
+def _origin(node: lp.Node, keys: Sequence[Expr]) -> Origin | None:
+    """The stream that a step reads, and which of its columns these keys are; None: it may be
+    otherwise."""
+    columns = [key.index for key in keys if isinstance(key, Col)]
+    while len(columns) == len(keys):
+        match node:
+            case lp.StreamScan():
+                return node.stream.home, tuple(columns)
+            case lp.Project():
+                exprs = [node.exprs[c] for c in columns]
+                columns = [expr.index for expr in exprs if isinstance(expr, Col)]
+                node = node.child
+            case lp.Window() | lp.Select():
+                node = node.child
+            case _:
+                return None
+    return None
 
 
 def _many(node: lp.Match, k: int, wide: int, firsts: Sequence[int], make: Evaluates) -> Many:

@@ -20,7 +20,30 @@ from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
 
 Keys = Sequence[Callable[[Sequence[pa.Array], int], pa.Array]]
+Origin = tuple[str, tuple[int, ...]]
 Part = tuple[tuple[np.ndarray, ...], tuple[pa.Array, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Arrival numbers of rows, and which of these have a key that is known."""
+
+    number: np.ndarray
+    some: np.ndarray | None
+
+
+def _codes(values: Sequence[pa.Array], n: int, intern: Intern, new: bool, look: Look) -> np.ndarray:
+    """Of n rows; -1 where there is a NULL, or the key is not known and is not to be (`new`)."""
+    keyed = np.ones(n, np.bool_)
+    for v in values:
+        if (valid := numpy_valid(v)) is not None:
+            keyed &= valid
+    if keyed.all():
+        return intern.codes(values, n, look) if new else intern.lookup(values, n)
+    some, code = np.flatnonzero(keyed), np.full(n, -1, np.int64)
+    values = [taken(v, some) for v in values]
+    code[some] = intern.codes(values, len(some), look) if new else intern.lookup(values, len(some))
+    return code
 
 
 @dataclass(slots=True)
@@ -28,13 +51,17 @@ class Step:
     """rows, code  of the stretch: those that have a key, by (timestamp, arrival)
     begin, end, order  these by key (see `match_kernels`);  ts: in that order
     store  rows that attempts have taken which wait;  by: id columns by which rows are sorted
-    many   of a step that takes many rows: these, in place of `store`"""
+    many   of a step that takes many rows: these, in place of `store`
+    origin the stream, and of this the columns of the key; None: not known
+    came   of the stretch;  twin: an earlier step that has the same rows, as code, order and bounds
+    """
 
     keys: Keys
     schema: Schema
     width: int
     by: tuple[int, ...]
     many: Many | None = None
+    origin: Origin | None = None
     store: RowStore = field(init=False)
     rows: Batch = field(init=False)
     code: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -42,14 +69,17 @@ class Step:
     ts: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     begin: Vec = field(default_factory=Vec)
     end: Vec = field(default_factory=Vec)
+    came: Came | None = None
+    twin: Step | None = None
 
     def __post_init__(self) -> None:
         self.store = RowStore(self.schema, self.width) if self.many is None else self.many.store
         self.rows = empty_batch(self.schema, self.width)
 
-    def come(self, rows: Batch, intern: Intern | None, new: bool, look: Look) -> None:
+    def come(self, rows: Batch, intern: Intern | None, before: Sequence[Step], look: Look) -> None:
         """The rows of a stretch; deletions are left out, rows with a NULL in their key, and those
-        whose key no attempt has, unless keys become known here (`new`)."""
+        whose key no attempt has, unless it is the first step, by which keys become known.
+        `before`: the steps before it, which have theirs."""
         if rows.sign is not None and (rows.sign < 0).any():
             rows = rows.take(np.flatnonzero(rows.sign > 0))
         if self.by and len(rows) > 1:
@@ -58,36 +88,49 @@ class Step:
         if intern is None:
             self.rows, self.code = rows, np.zeros(n, np.int64)
             return
-        values = [k(rows.cols, n) for k in self.keys]
-        keyed = np.ones(n, np.bool_)
-        for v in values:
-            if (valid := numpy_valid(v)) is not None:
-                keyed &= valid
-        if not keyed.all():
-            some = np.flatnonzero(keyed)
-            rows, values = rows.take(some), [taken(v, some) for v in values]
-        n = len(rows)
-        code = intern.codes(values, n, look) if new else intern.lookup(values, n)
-        if not new and n and code.min() < 0:
-            some = np.flatnonzero(code >= 0)
-            rows, code = rows.take(some), code[some]
-        self.rows, self.code = rows, code
+        self.twin = next((s for s in before if self._is_like(s, rows)), None)
+        if self.twin is not None:
+            assert self.twin.came is not None
+            self.came, self.code, some = self.twin.came, self.twin.code, self.twin.came.some
+            self.rows = rows if some is None else rows.take(some)
+            return
+        code = _codes([k(rows.cols, n) for k in self.keys], n, intern, not before, look)
+        some = np.flatnonzero(code >= 0) if n and code.min() < 0 else None
+        self.came = Came(rows.number, some)
+        self.rows, self.code = (rows, code) if some is None else (rows.take(some), code[some])
+
+    def _is_like(self, step: Step, rows: Batch) -> bool:
+        """Whether these are the rows of another step, with the same keys."""
+        if step.came is None or self.origin is None or self.origin != step.origin:
+            return False
+        return np.array_equal(step.came.number, rows.number)
 
     def arrange(self, capacity: int) -> None:
         """The rows of the stretch by key, of which there are so many."""
-        for vec in (self.begin, self.end):
-            vec.extend_fill(max(0, capacity - vec.n), END)
-        self.order = np.empty(len(self.code), np.int64)
-        by_key(self.code, self.begin.view, self.end.view, self.order)
-        self.ts = self.rows.ts[self.order]
+        if self.twin is not None:
+            self.order, self.ts = self.twin.order, self.twin.ts
+        else:
+            for vec in (self.begin, self.end):
+                vec.extend_fill(max(0, capacity - vec.n), END)
+            self.order = np.empty(len(self.code), np.int64)
+            by_key(self.code, self.begin.view, self.end.view, self.order)
+            self.ts = self.rows.ts[self.order]
         if self.many is not None:
             self.many.come(self.rows, self.code, capacity)
 
     def over(self) -> None:
         """The stretch is."""
-        forget(self.code, self.begin.view)
+        if self.twin is None:
+            forget(self.code, self.begin.view)
+        self.came = self.twin = None
         self.rows = empty_batch(self.schema, self.width)
         self.code = self.order = self.ts = np.empty(0, np.int64)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """By code where its rows begin and end in `order`."""
+        step = self.twin or self
+        return step.begin.view, step.end.view
 
     def keep(self, places: np.ndarray) -> np.ndarray:
         """Keep the rows at these places of the stretch (the same ones again and again): slots."""

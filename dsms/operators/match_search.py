@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dsms.operators.match_aggregates import Aggregates
-from dsms.operators.match_attempts import Attempts
+from dsms.operators.match_attempts import NEW, Attempts
 from dsms.operators.match_conditions import Condition, Term
 from dsms.operators.match_kernels import FRESH, candidates
 from dsms.operators.match_rows import Step
@@ -36,7 +36,7 @@ def first_found(
     code, last, limit = (v.view[tried] for v in (attempts.code, attempts.last, attempts.limit))
     n = len(tried)
     found, place = np.full(n, -1, np.int64), np.full(n, FRESH, np.int64)
-    index = (step.begin.view, step.end.view, step.order, step.ts, answers, ops, mine)
+    index = (*step.bounds, step.order, step.ts, answers, ops, mine)
     if condition.rest is None:
         pairs = np.empty((2, n), np.int64)
         n = candidates(code, last, limit, asks, place, 1, *index, theirs, pairs[0], pairs[1])
@@ -79,10 +79,18 @@ def _earlier(
     n = len(tried)
     words, whole = np.empty((len(terms), n), np.int64), np.ones(n, np.bool_)
     for t, term in enumerate(terms):
-        side = term.theirs
+        side, step = term.theirs, steps[term.theirs.step]
         refs = attempts.refs.view[tried, side.step]
-        cols = [steps[side.step].column(refs, c) for c in side.reads]
-        words[t], valid = side.words(cols, n)
-        if valid is not None:
-            whole &= valid
+        fresh = refs <= NEW
+        young = slice(None) if fresh.all() else np.flatnonzero(fresh)
+        if fresh.any():
+            at = NEW - refs[young]
+            found, valid = side.words([step.rows.cols[c] for c in side.reads], len(step.rows))
+            words[t, young] = found[at]
+            whole[young] &= True if valid is None else valid[at]
+        if not fresh.all():
+            old = np.flatnonzero(~fresh)
+            kept = [step.store.cols[c].gather(refs[old]) for c in side.reads]
+            words[t, old], valid = side.words(kept, len(old))
+            whole[old] &= True if valid is None else valid
     return words, whole
