@@ -203,6 +203,19 @@ def following(a: Row, same: list[Row], form: str) -> tuple[int, ...] | None:
     return None
 
 
+def test_two_steps_of_which_there_is_no_row() -> None:
+    """One of them comes in between, the other one behind the row of the next step."""
+    engine = dsms.Engine()
+    engine.execute(DECLARE)
+    engine.execute(
+        "CREATE QUERY q AS SELECT Istream(a.v, b.v AS w) FROM MATCH (a s, NOT n s, NOT o s, b s) "
+        "[RANGE 20 s] PER k WHERE a.kind = 0 AND n.kind = 1 AND o.kind = 2 AND b.kind = 3"
+    )
+    kinds = [0, 1, 3, 2, 9, 0, 3, 2, 9]
+    engine.ingest("s", [(1, kind, at, at * S) for at, kind in enumerate(kinds)])
+    assert taken(engine.subscribe("q", 0)) == [(5, 6)]
+
+
 def test_state_is_let_go() -> None:
     engine = dsms.Engine()
     engine.execute(DECLARE)

@@ -26,7 +26,7 @@ import numpy as np
 from dsms.operators.match_aggregates import Aggregates
 from dsms.operators.match_attempts import NEW, Attempts
 from dsms.operators.match_conditions import NOTHING, Condition, condition_of, rest_of
-from dsms.operators.match_kernels import counting
+from dsms.operators.match_kernels import counting, parted
 from dsms.operators.match_many import Evaluates, Many, call_of
 from dsms.operators.match_rows import Origin, Step
 from dsms.operators.match_search import first_found
@@ -113,20 +113,25 @@ class Automaton:
         between = range(before + 1, k)
         codes = [self.steps[n].code for n in (k, *between)]
         tried = np.concatenate([self.attempts.waiting(k, codes), moved])
-        found = self._first(k, tried, look)
-        at, some = np.full(len(tried), FOREVER), np.flatnonzero(found >= 0)
-        at[some] = self.steps[k].rows.ts[found[some]]
-        alive = np.ones(len(tried), np.bool_)
-        for n in between:
-            hit = self._first(n, tried, look)
-            some = np.flatnonzero(hit >= 0)
-            alive[some] = self.steps[n].rows.ts[hit[some]] >= at[some]
-        going = alive & (found >= 0)
-        staying = alive & (found < 0) & (self.attempts.limit.view[tried] > upto + 1)
-        self.attempts.end(tried[~(going | staying)])
-        self.attempts.take(tried[going], k, found[going], at[going])
-        self.attempts.wait(k, tried[staying])
-        return tried[going], found[going], tried[staying]
+        found, ts, attempts = self._first(k, tried, look), self.steps[k].rows.ts, self.attempts
+        if between and len(tried):
+            at, some = np.full(len(tried), FOREVER), np.flatnonzero(found >= 0)
+            at[some] = ts[found[some]]
+            alive = np.ones(len(tried), np.bool_)
+            for n in between:
+                hit = self._first(n, tried, look)
+                some = np.flatnonzero(hit >= 0)
+                alive[some] &= self.steps[n].rows.ts[hit[some]] >= at[some]
+            attempts.end(tried[~alive])
+            tried, found = tried[alive], found[alive]
+        going, place, at, staying, over = np.empty((5, len(tried)), np.int64)
+        goes, stays, ends = parted(
+            tried, found, ts, attempts.limit.view, upto, going, place, at, staying, over
+        )
+        attempts.end(over[:ends])
+        attempts.take(going[:goes], k, place[:goes], at[:goes])
+        attempts.wait(k, staying[:stays])
+        return going[:goes], place[:goes], staying[:stays]
 
     def _first(self, k: int, tried: np.ndarray, look: Look) -> np.ndarray:
         """Of step k the place of the first row that each attempt may take, or -1."""

@@ -147,6 +147,26 @@ def counting(code, first, last, until, good):
 
 
 @njit(cache=True, nogil=True)
+def parted(tried, found, ts, limit, upto, going, place, at, staying, over):
+    """Part attempts by the place of the row that each has found (-1: none), which has the timestamp
+    ts[place]: those that go on, with place and timestamp, those that stay, as rows later than
+    `upto` may be within their window, and those that are over; answers how many each."""
+    goes, stays, ends = 0, 0, 0
+    for i in range(len(tried)):
+        a = tried[i]
+        if found[i] >= 0:
+            going[goes], place[goes], at[goes] = a, found[i], ts[found[i]]
+            goes += 1
+        elif limit[a] > upto + 1:
+            staying[stays] = a
+            stays += 1
+        else:
+            over[ends] = a
+            ends += 1
+    return goes, stays, ends
+
+
+@njit(cache=True, nogil=True)
 def chained(tail, link, code, first):
     """Link rows, whose slots are `first`, `first` + 1, ..., behind the last of their keys."""
     for i in range(len(code)):

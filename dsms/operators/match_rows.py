@@ -14,7 +14,7 @@ from dsms.operators.match_many import Many
 from dsms.operators.pieces import Look
 from dsms.sql.types import Schema
 from dsms.state.batch import Batch, empty_batch
-from dsms.state.columns import all_joined, numpy_valid, taken
+from dsms.state.columns import EIGHT_BYTES, numpy_valid, numpy_values, taken
 from dsms.state.intern import Intern
 from dsms.state.rows import RowStore
 from dsms.state.vec import Vec
@@ -204,8 +204,18 @@ def _both(
         return new(NEW - refs)
     if not fresh.any():
         return kept(refs)
-    at = np.empty(len(refs), np.int64)
     old, young = np.flatnonzero(~fresh), np.flatnonzero(fresh)
-    at[old], at[young] = np.arange(len(old)), len(old) + np.arange(len(young))
-    joined = all_joined((kept(refs[old]), new(NEW - refs[young])))
-    return tuple(taken(c, at) for c in joined)
+    both = zip(kept(refs[old]), new(NEW - refs[young]), strict=True)
+    return tuple(_merged(a, old, b, young) for a, b in both)
+
+
+def _merged(a: pa.Array, at: np.ndarray, b: pa.Array, other: np.ndarray) -> pa.Array:
+    """One column with these values at these places, and those at the other ones."""
+    if a.type in EIGHT_BYTES and not a.null_count and not b.null_count:
+        mine = numpy_values(a)
+        out = np.empty(len(a) + len(b), mine.dtype)
+        out[at], out[other] = mine, numpy_values(b)
+        return pa.array(out)
+    where = np.empty(len(a) + len(b), np.int64)
+    where[at], where[other] = np.arange(len(a)), len(a) + np.arange(len(b))
+    return taken(pa.concat_arrays([a, b]), where)
