@@ -70,6 +70,9 @@ class Maker:
         more = f" AND {self.test(name)}" if d.chance(30) else ""
         if d.chance(30):
             return f"{alias}.k {negated}IN (SELECT {d.pick(('DISTINCT ', ''))}{name}.x {inner})"
+        if d.chance(30):
+            compared = d.pick(("> ALL", ">= ANY", "< ALL", "<= ANY", "<> ANY", "= ALL"))
+            return f"{negated}{alias}.k {compared} (SELECT {name}.x {inner})"
         return f"{negated}EXISTS (SELECT * {inner} WHERE {self.equal(name, alias)}{more})"
 
     def conditions(self, aliases: list[str], links: bool = True) -> str:

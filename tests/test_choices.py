@@ -46,6 +46,18 @@ CONDITIONS = (
     "EXISTS (SELECT * FROM r{r} WHERE r.k = l.k AND (r.w = 1"
     " OR EXISTS (SELECT * FROM l{l} m WHERE m.v = r.w)))",
     "l.v > (SELECT AVG(r.w) FROM r{r} WHERE r.k = l.k) OR l.k IN (SELECT r.w FROM r{r})",
+    "l.v > ALL (SELECT r.w FROM r{r})",
+    "l.v <= ALL (SELECT r.w FROM r{r} WHERE r.k > 0) AND l.k > 0",
+    "l.v = ALL (SELECT r.w FROM r{r})",
+    "l.v < ANY (SELECT r.w FROM r{r})",
+    "l.v <> ANY (SELECT r.w FROM r{r})",
+    "NOT l.v >= ANY (SELECT r.w FROM r{r})",
+    "NOT l.v < ALL (SELECT r.w FROM r{r})",
+    "NOT l.v <> ANY (SELECT r.w FROM r{r} WHERE r.k = 1)",
+    "NOT EXISTS (SELECT * FROM r{r} WHERE r.w > l.v)",
+    "EXISTS (SELECT * FROM r{r} WHERE r.k = l.k OR r.w = l.v)",
+    "NOT EXISTS (SELECT * FROM r{r} WHERE (r.k = l.k OR r.w = l.v AND r.k > l.k) AND r.w > 0)",
+    "l.k IN (SELECT r.w FROM r{r}) OR l.v IN (SELECT r.k FROM r{r})",
     f"NOT NOT {TESTED} AND NOT (l.v = 1 OR l.k = 3)",
 )
 

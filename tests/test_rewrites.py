@@ -102,6 +102,18 @@ SW, TW, UW = (
 )
 J = "Join s.a = t.a"
 
+
+
+def compared(*parts: Expr, anti: bool = False, right: lp.Node = WT) -> lp.SemiJoin:
+    """Rows of s by how they stand to those of t."""
+    residual = parts[0] if len(parts) == 1 else Call("and", parts, BOOL)
+    return replace(p.semi(WS, right, anti=anti), residual=residual)
+
+
+def unknown_too(fn: str, left: Expr, right: Expr) -> Call:
+    return Call("coalesce", (both(fn, left, right), Lit(True, BOOL)), BOOL)
+
+
 CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "merge": ("merge_selections",
         where(where(WS, is_(WS, 0, 1)), is_(WS, 1, 2)), f"Select (s.a = 1) AND (s.b = 2) ({SW})"),
@@ -189,6 +201,20 @@ CHANGES: dict[str, tuple[str, lp.Node, str]] = {
     "distinct groups": ("drop_distinct", p.distinct(GROUPED), f"GroupBy s.a; count(s.b) ({SW})"),
     "distinct in EXISTS": ("exists_ignores_distinct",
         p.semi(WS, p.distinct(WT), "a"), f"SemiJoin s.a = t.a ({SW}, {TW})"),
+    "greater than some": (
+        "compare_extremes", compared(both("gt", at(JOIN, 1), at(JOIN, 4))),
+        f"SemiJoin s.b > min ({SW}, GroupBy min(t.b) ({TW}))"),
+    "less than none": (
+        "compare_extremes", compared(both("gt", at(JOIN, 4), at(JOIN, 1)), anti=True),
+        f"Negation s.b < max ({SW}, GroupBy max(t.b) ({TW}))"),
+    "at least all": (
+        "compare_extremes", compared(unknown_too("lt", at(JOIN, 1), at(JOIN, 4)), anti=True),
+        f"Negation unknown IS NOT NULL AND (unknown OR coalesce(s.b < max, TRUE)) ({SW}, "
+        f"GroupBy max(t.b), bool_or(t.b IS NULL) ({TW}))"),
+    "other than some": (
+        "compare_extremes", compared(both("ne", at(JOIN, 1), at(JOIN, 4)), is_(JOIN, 0, 1)),
+        f"SemiJoin (s.a = 1) AND ((s.b <> min) OR (s.b <> max)) ({SW}, "
+        f"GroupBy min(t.b), max(t.b) ({TW}))"),
     "projections": ("merge_projections", pick(COMPUTED, [1, 0]), f"Project s.b, -s.a ({SW})"),
     "same columns": ("drop_projection", p.project(WS, "a", "b", "c"), SW),
     "negation up": ("negation_pull_up", p.join(NEGATION, WU, "a"),

@@ -11,6 +11,7 @@ strict input it keeps its results (`probe-stored`) to take them back.
 """
 
 from dsms.plan.rules.base import Context, Rule
+from dsms.plan.rules.compare_extremes import compare_extremes
 from dsms.plan.rules.distinct_below_semijoin import distinct_below_semijoin
 from dsms.plan.rules.distinct_push_down import distinct_push_down
 from dsms.plan.rules.drop_distinct import drop_distinct
@@ -79,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     Rule(transitive_constants),
     Rule(drop_distinct),
     Rule(exists_ignores_distinct),
+    Rule(compare_extremes),
     Rule(merge_projections, "both"),
     Rule(drop_projection, "both"),
     Rule(reorder_joins, "cost"),
