@@ -176,6 +176,10 @@ class Builder:
             from dsms.operators.shedding_join import shedding_join
 
             return shedding_join(self, phys, node, self.shed_bytes)
+        if phys.variant == "hash-each":
+            from dsms.operators.either_join import either_join
+
+            return either_join(self, phys, node)
         inner = join.inner_join(self, phys, node.keys, node.residual)
         return (
             inner

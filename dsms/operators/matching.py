@@ -22,10 +22,12 @@ from numba import njit
 
 from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
+from dsms.operators.either_join import EitherJoinOp, either_join
 from dsms.operators.join import JoinOp, inner_join
 from dsms.operators.not_coming import may_go
 from dsms.operators.pieces import InPieces, Look, Piece, parted
 from dsms.operators.semijoin import null_aware_residual
+from dsms.plan.either import ways
 from dsms.plan.identity import order, width
 from dsms.plan.physical import Phys, State
 from dsms.sql import logical as lp
@@ -242,7 +244,7 @@ class MatchCounter:
 class MatchingSemiJoinOp(InPieces):
     """EXISTS / NOT EXISTS under any condition."""
 
-    inner: JoinOp
+    inner: JoinOp | EitherJoinOp
     counter: MatchCounter
     order: tuple[int, ...]
 
@@ -274,7 +276,8 @@ def pair_state(phys: Phys) -> tuple[State, bool]:
 def matching_semijoin(builder: Builds, phys: Phys, node: lp.SemiJoin) -> MatchingSemiJoinOp:
     """A SemiJoin whose condition is not equality alone."""
     keys, residual = null_aware_residual(node) if node.null_aware else (node.keys, node.residual)
-    inner = inner_join(builder, phys, keys, residual)
+    each = not node.null_aware and ways(node)
+    inner = either_join(builder, phys, node) if each else inner_join(builder, phys, keys, residual)
     kept, announced = pair_state(phys)
     wide = width(node.left)
     counter = MatchCounter(

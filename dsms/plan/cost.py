@@ -32,6 +32,7 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
+from dsms.plan.either import Keys, ways
 from dsms.plan.estimate import Estimate, match_share
 from dsms.plan.physical import Adaptive, JoinOrder, Pattern, State, Strategy
 from dsms.plan.statistics import column_of
@@ -78,10 +79,10 @@ def process_cost(
     per second before the residual of a MultiJoin is asked, which has that `order`."""
     flow = [e.rate + e.announced(strategy) for e in inputs]
     match node:
+        case lp.Join() if variant == "hash-each":
+            return sum(_joined(way.keys, inputs, flow) for way in ways(node))
         case lp.Join():
-            left, right = inputs
-            share = match_share(node.keys, left, right.columns) if node.keys else 1.0
-            return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
+            return _joined(node.keys, inputs, flow)
         case lp.MultiJoin():
             assert order is not None
             return sum(flow) + order.cost + (made if isinstance(order, JoinOrder) else 0.0)
@@ -102,6 +103,13 @@ def process_cost(
             return 0.0
         case _:
             return sum(flow)
+
+
+def _joined(keys: Keys, inputs: Sequence[Estimate], flow: Sequence[float]) -> float:
+    """Each row of either side meets those of the other that are equal in the keys."""
+    left, right = inputs
+    share = match_share(keys, left, right.columns) if keys else 1.0
+    return flow[0] * (1 + right.size * share) + flow[1] * (1 + left.size * share)
 
 
 def _touched(node: lp.SemiJoin | lp.SetOp, inputs: Sequence[Estimate]) -> float:

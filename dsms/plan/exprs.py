@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, rewrite
+from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, rewrite, shift
 from dsms.sql.functions import FUNCTIONS
 from dsms.sql.types import Kind, Schema, Type
 
@@ -148,3 +148,17 @@ def identity_exprs(schema: Schema, at: Sequence[int] | None = None) -> tuple[Col
     return tuple(
         Col(i, schema[i].type, schema[i].name) for i in (range(len(schema)) if at is None else at)
     )
+
+
+def as_key(part: Expr, width: int) -> tuple[Expr, Expr] | None:
+    """(left, right) if the part is an equality of equal types between the sides of a join, each
+    over its own side."""
+    if not isinstance(part, Call) or part.fn != "eq" or not total(part):
+        return None
+    a, b = part.args
+    if a.type != b.type or not columns(a) or not columns(b):
+        return None
+    for x, y in ((a, b), (b, a)):
+        if within(x, 0, width) and min(columns(y)) >= width:
+            return x, shift(y, -width)
+    return None

@@ -96,6 +96,7 @@ class Phys:
       Unnest      "unnest"
       Join        hash | nested-loop (each inner, left, right or full as the logical node says)
                   | hash-shedding | nested-loop-shedding (inner: rows of its windows are let go)
+                  | hash-each (inner: one of several equalities must hold)
       MultiJoin   pipeline (one equality for all inputs; also pipeline-shedding) | adaptive (any
                   equalities)
       JoinNRR     probe (input not strict) | probe-stored (strict input: results kept per live row)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dsms.plan.demand import Demand, demand
+from dsms.plan.either import ways
 from dsms.plan.netting import may_cancel
 from dsms.plan.physical import Pattern, Phys, Strategy
 from dsms.sql import logical as lp
@@ -138,9 +139,14 @@ def block_slide(node: lp.Node) -> Slide | None:
 
 
 def join(node: lp.Join, over: str) -> str:
-    """hash: keys are looked up;  nested-loop: there are none;  each also -shedding."""
+    """hash: keys are looked up;  nested-loop: there are none;  each also -shedding.  hash-each:
+    those of each of several equalities, of which one must hold (inner joins)."""
     plain = "hash" if node.keys else "nested-loop"
-    return SHED_AS[plain] if over == "shed" and node.kind == "inner" else plain
+    if node.kind != "inner":
+        return plain
+    if over == "shed":
+        return SHED_AS[plain]
+    return "hash-each" if ways(node) else plain
 
 
 def multi_join(node: lp.MultiJoin, joins: str, over: str) -> str:

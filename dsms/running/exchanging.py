@@ -17,6 +17,7 @@ import numpy as np
 from dsms.operators.adaptive_join import AdaptiveJoinOp
 from dsms.operators.base import Operator
 from dsms.operators.build import Builder
+from dsms.operators.either_join import EitherJoinOp
 from dsms.operators.expressions import ErrorCounter
 from dsms.operators.join import JoinOp
 from dsms.operators.multi_join import MultiJoinOp
@@ -187,7 +188,7 @@ class Exchange:
             top = (*top, 0)
         self._make(top)
         operator, _ = self.made[top]
-        assert isinstance(operator, JoinOp | MultiJoinOp)
+        assert isinstance(operator, JoinOp | EitherJoinOp | MultiJoinOp)
         operator.load(self._below(top, look), look)
 
     def _make(self, at: Path) -> Operator:

@@ -265,6 +265,8 @@ class Queries:
         if d.chance(7):
             return ""
         a, b = columns(left, INT), columns(right, INT)
+        if d.chance(7):
+            return f"({d.pick(a)} = {d.pick(b)} OR {d.pick(a)} = {d.pick(b)})"
         parts = []
         if d.chance(90):
             parts.append(f"{d.pick(a)} = {d.pick(b)}")
@@ -300,7 +302,7 @@ class Queries:
         )
 
     def test(self, scope: Scope, mode: Mode, depth: int) -> str:
-        """EXISTS, IN and their negations."""
+        """EXISTS, IN, ANY and ALL, and their negations."""
         d, outer = self.d, columns(scope, INT)
         negated = "NOT " if mode.plain and d.chance(55) else ""
         tables = [
@@ -310,6 +312,9 @@ class Queries:
             return self._table_test(d.pick(tables), outer, negated)
         if mode.plain and d.chance(25):
             return f"{d.pick(outer)} {negated}IN ({self.body([INT], 0)})"
+        if mode.plain and d.chance(20):
+            compared = d.pick(("> ALL", "<= ALL", "= ALL", "< ANY", ">= ANY", "<> ANY"))
+            return f"{negated}{d.pick(outer)} {compared} ({self.body([INT], 0)})"
         text, names = self._tested(mode)
         mine = columns(names, INT)
         conditions = [condition(d, names)] if d.chance(25) else []

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from dsms.plan.exprs import total, within
+from dsms.plan.exprs import as_key
 from dsms.plan.rules.base import Context
 from dsms.sql import logical as lp
-from dsms.sql.expr import Call, Expr, columns, conjunction, conjuncts, shift
+from dsms.sql.expr import Expr, conjunction, conjuncts
 
 
 def residual_to_keys(node: lp.Node, ctx: Context) -> lp.Node:
@@ -32,17 +32,3 @@ def residual_to_keys(node: lp.Node, ctx: Context) -> lp.Node:
         else:
             keys.append(key)
     return replace(node, keys=(*node.keys, *keys), residual=conjunction(rest)) if keys else node
-
-
-def as_key(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """(left, right) if the part is an equality of equal types between the sides of a join, each
-    over its own side."""
-    if not isinstance(part, Call) or part.fn != "eq" or not total(part):
-        return None
-    a, b = part.args
-    if a.type != b.type or not columns(a) or not columns(b):
-        return None
-    for x, y in ((a, b), (b, a)):
-        if within(x, 0, width) and min(columns(y)) >= width:
-            return x, shift(y, -width)
-    return None
