@@ -1,15 +1,18 @@
 """Kernels of [SESSION ...] and [WHEN ...]: which rows are in which episode of their key, and what
 is told of them (`window_episodes`).
 
-The rows of a key's open episode are chained: head[c] and tail[c] are the slots of its first and
-last row, -1 where none is open, size[c] their number, link[slot] the next one.
+The rows of a key's open episode are chained: last[c] is the slot of its last row, -1 where none is
+open, and the number of its rows; before[slot] is the row before, -1 of the first one.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from dsms.sql.types import FOREVER
+
+LANES = 32  # chains that are followed at a time
 
 # ---------------------------------------------------------------- which episode a row is in
 
@@ -45,41 +48,30 @@ def _rise(at, code, n, key, value):
 
 
 @njit(cache=True, nogil=True)
-def _append(c, slot, head, tail, size, link):
+def _append(c, slot, last, before):
     """The row is the last one of the key's open episode, or the first."""
-    if head[c] < 0:
-        head[c] = slot
-    else:
-        link[tail[c]] = slot
-    tail[c] = slot
-    link[slot] = -1
-    size[c] += 1
+    before[slot] = last[c, 0]
+    last[c, 0] = slot
+    last[c, 1] += 1
 
 
 @njit(cache=True, nogil=True)
-def sessions(
-    ts,
-    code,
-    until,
-    upto,
-    first,
-    end,
-    due,
-    due_code,
-    dues,
-    head,
-    tail,
-    size,
-    link,
-    inside,
-    ends,
-    heads,
-):
+def _end(c, at, last, ended, gone):
+    """The key's open episode is the next one that ends; how many rows it has."""
+    rows = last[c, 1]
+    ended[gone, 0], ended[gone, 1], ended[gone, 2] = at, last[c, 0], rows
+    last[c, 0], last[c, 1] = -1, 0
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def sessions(ts, code, until, upto, first, end, due, due_code, dues, last, before, inside, ended):
     """Rows in order join the open session of their key, or begin one; row i has slot first + i.
 
     until[i]  up to where it prolongs a session;  end[c] where the key's open one ends
     due, due_code  the heap, of `dues` entries: none is later than the end of its session
-    inside[i]      whether the row is in a session;  ends, heads: those that end, in order
+    inside[i]      whether the row is in a session
+    ended          those that end, in order: when, the slot of the last row, the number of rows
     Answers (entries of the heap, how many have ended, how many rows these have)."""
     gone = rows = 0
     for i in range(len(ts) + 1):
@@ -93,34 +85,29 @@ def sessions(
                 else:
                     _sink(due, due_code, dues, end[c], c)
                 continue
-            ends[gone], heads[gone] = due[0], head[c]
+            rows += _end(c, due[0], last, ended, gone)
             gone += 1
-            rows += size[c]
-            head[c] = tail[c] = -1
-            size[c] = 0
             dues -= 1
             _sink(due, due_code, dues, due[dues], due_code[dues])
         if i == len(ts):
             break
         c = code[i]
-        inside[i] = head[c] >= 0 or until[i] > now
+        inside[i] = last[c, 0] >= 0 or until[i] > now
         if not inside[i]:
             continue
-        if head[c] < 0:
+        if last[c, 0] < 0:
             end[c] = until[i]
             if until[i] < FOREVER:
                 _rise(due, due_code, dues, until[i], c)
                 dues += 1
         elif until[i] > end[c]:
             end[c] = until[i]
-        _append(c, first + i, head, tail, size, link)
+        _append(c, first + i, last, before)
     return dues, gone, rows
 
 
 @njit(cache=True, nogil=True)
-def steady_sessions(
-    ts, code, gap, upto, first, seen, known, of, head, tail, size, link, ends, heads
-):
+def steady_sessions(ts, code, gap, upto, first, seen, known, of, last, before, ended):
     """As `sessions`, of one gap: rows fall due in the order in which they came, and the last one of
     a session ends it.
 
@@ -131,34 +118,28 @@ def steady_sessions(
         due = (ts[i] if i < len(ts) else upto) - gap
         while seen < first + i and known[seen] <= due:
             c = of[seen]
-            if tail[c] == seen:
-                ends[gone], heads[gone] = known[seen] + gap, head[c]
+            if last[c, 0] == seen:
+                rows += _end(c, known[seen] + gap, last, ended, gone)
                 gone += 1
-                rows += size[c]
-                head[c] = tail[c] = -1
-                size[c] = 0
             seen += 1
         if i < len(ts):
-            _append(code[i], first + i, head, tail, size, link)
+            _append(code[i], first + i, last, before)
     return seen, gone, rows
 
 
 @njit(cache=True, nogil=True)
-def whens(ts, code, start, stop, first, head, tail, size, link, inside, ends, heads):
+def whens(ts, code, start, stop, first, last, before, inside, ended):
     """As `sessions`; start[i] and stop[i] are what the row says.  Answers (how many have ended,
     how many rows these have)."""
     gone = rows = 0
     for i in range(len(ts)):
         c = code[i]
-        if head[c] >= 0 and stop[i]:
-            ends[gone], heads[gone] = ts[i], head[c]
+        if last[c, 0] >= 0 and stop[i]:
+            rows += _end(c, ts[i], last, ended, gone)
             gone += 1
-            rows += size[c]
-            head[c] = tail[c] = -1
-            size[c] = 0
-        inside[i] = head[c] >= 0 or start[i]
+        inside[i] = last[c, 0] >= 0 or start[i]
         if inside[i]:
-            _append(c, first + i, head, tail, size, link)
+            _append(c, first + i, last, before)
     return gone, rows
 
 
@@ -166,28 +147,57 @@ def whens(ts, code, start, stop, first, head, tail, size, link, inside, ends, he
 
 
 @njit(cache=True, nogil=True)
-def come_and_go(ts, inside, first, ends, heads, link, known, slot, at, sign, dead):
+def rows_of(ended, before, out):
+    """The slots of each episode that has ended, oldest first, one episode behind the other.
+
+    A row is found by the one behind it, which costs a look into memory; many chains are followed
+    by turns, so that these looks need not wait for each other."""
+    slot, place = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    taken = stop = lanes = 0
+    while lanes < LANES and taken < len(ended):
+        stop += ended[taken, 2]
+        slot[lanes], place[lanes] = ended[taken, 1], stop
+        lanes += 1
+        taken += 1
+    while lanes > 0:
+        k = 0
+        while k < lanes:
+            place[k] -= 1
+            out[place[k]] = slot[k]
+            slot[k] = before[slot[k]]
+            if slot[k] < 0 and taken < len(ended):
+                stop += ended[taken, 2]
+                slot[k], place[k] = ended[taken, 1], stop
+                taken += 1
+            elif slot[k] < 0:
+                lanes -= 1
+                slot[k], place[k] = slot[lanes], place[lanes]
+                continue
+            k += 1
+
+
+@njit(cache=True, nogil=True)
+def come_and_go(ts, inside, first, ended, gone, known, slot, at, sign):
     """Rows that come and rows that leave, in order of instants, departures first.
 
+    gone  slots of the episodes that have ended (`rows_of`)
     known[slot]  the row's instant; one that left in its own neither came nor leaves
-    dead         slots of the episodes that have ended.  Answers how many rows are told."""
-    for k in range(len(ends)):
-        s = heads[k]
-        while s >= 0:
-            if known[s] == ends[k]:
-                inside[s - first] = False
-            s = link[s]
-    i = k = told = gone = 0
-    while i < len(ts) or k < len(ends):
-        if k < len(ends) and (i == len(ts) or ends[k] <= ts[i]):
-            s = heads[k]
-            while s >= 0:
-                dead[gone] = s
-                gone += 1
-                if known[s] < ends[k]:
-                    slot[told], at[told], sign[told] = s, ends[k], -1
+    Answers how many rows are told."""
+    j = 0
+    for k in range(len(ended)):
+        for _ in range(ended[k, 2]):
+            if known[gone[j]] == ended[k, 0]:
+                inside[gone[j] - first] = False
+            j += 1
+    i = j = k = told = 0
+    while i < len(ts) or k < len(ended):
+        if k < len(ended) and (i == len(ts) or ended[k, 0] <= ts[i]):
+            for _ in range(ended[k, 2]):
+                s = gone[j]
+                if known[s] < ended[k, 0]:
+                    slot[told], at[told], sign[told] = s, ended[k, 0], -1
                     told += 1
-                s = link[s]
+                j += 1
             k += 1
             continue
         if inside[i]:
@@ -198,18 +208,15 @@ def come_and_go(ts, inside, first, ends, heads, link, known, slot, at, sign, dea
 
 
 @njit(cache=True, nogil=True)
-def ended(ends, heads, link, known, slot, at, dead):
+def closed(ended, gone, known, slot, at):
     """The rows of the episodes that have ended, at their ends; none of one that began in that
     instant.  Answers how many these are."""
-    told = gone = 0
-    for k in range(len(ends)):
-        s = heads[k]
-        lasted = known[s] < ends[k]
-        while s >= 0:
-            dead[gone] = s
-            gone += 1
+    told = j = 0
+    for k in range(len(ended)):
+        lasted = known[gone[j]] < ended[k, 0]
+        for _ in range(ended[k, 2]):
             if lasted:
-                slot[told], at[told] = s, ends[k]
+                slot[told], at[told] = gone[j], ended[k, 0]
                 told += 1
-            s = link[s]
+            j += 1
     return told

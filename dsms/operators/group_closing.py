@@ -19,6 +19,7 @@ from dsms.errors import QueryError
 from dsms.operators.base import Stateless
 from dsms.operators.basic import by_parts
 from dsms.operators.group import SLICE, Evaluate, GroupByOp
+from dsms.operators.group_keys import RunKeys
 from dsms.operators.pieces import InPieces, Look, Piece, stretches
 from dsms.plan.physical import State
 from dsms.sql.expr import Col
@@ -72,7 +73,9 @@ class ClosingGroupOp(InPieces, Stateless):
         at, node = len(self.node.child.schema), self.node
         node = replace(node, keys=(Col(at, INT), *node.keys), schema=(Field("", INT), *node.schema))
         keys = [last, *self.keys]
-        return GroupByOp(node, 1, State("none"), False, keys, self.args, self.filters, (0,))
+        out = GroupByOp(node, 1, State("none"), False, keys, self.args, self.filters, (0,))
+        out.groups = RunKeys(out.groups.types)  # the rows of an episode stand together
+        return out
 
 
 def last(cols: Columns, n: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,29 +15,32 @@ from dsms.operators.pieces import Look, go_on
 from dsms.sql.types import Kind, Type
 from dsms.state.columns import (
     Column,
+    all_taken,
     arrow_values,
     column_store,
     numpy_true,
     numpy_valid,
     numpy_values,
 )
-from dsms.state.intern import Intern
+from dsms.state.intern import Intern, word
 from dsms.state.vec import Vec
 
 NAN = np.float64("nan")
-SOME = 4096  # rows that are hashed before the array is asked again
+Interning = Callable[[Sequence[pa.Array], int], np.ndarray]  # (columns, n) -> codes
 DENSE = 1 << 16  # so many key values apart are always looked up in an array
 
 
 @njit(cache=True, nogil=True)
 def _look_up(values, low, table, out):
-    """Codes of integers by table[value - low], as far as they are known: how many rows that is."""
+    """Codes of integers by table[value - low], -1 of those that are not known: how many these
+    are."""
+    unknown = 0
     for i in range(len(values)):
         d = values[i] - low
-        if d < 0 or d >= len(table) or table[d] < 0:
-            return i
-        out[i] = table[d]
-    return len(values)
+        code = np.int64(-1) if d < 0 or d >= len(table) else table[d]
+        out[i] = code
+        unknown += code < 0
+    return unknown
 
 
 @njit(cache=True, nogil=True)
@@ -60,9 +63,21 @@ class Dense:
     low: int = 0
     table: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def codes(self, values: np.ndarray, out: np.ndarray) -> int:
-        """Codes into `out`, up to the first unknown value: how many."""
-        return int(_look_up(values, self.low, self.table, out))
+    def coded(self, col: pa.Array, known: Intern, intern: Interning) -> np.ndarray:
+        """Codes of all values (none is NULL), those that are not in the array by `intern`, which
+        puts them into `known`."""
+        values, n = numpy_values(col), len(col)
+        if not len(self.table):
+            out = intern([col], n)
+            self.learn(values, out, known.size)
+            return out
+        out = np.empty(n, np.int64)
+        if _look_up(values, self.low, self.table, out):
+            fresh = np.flatnonzero(out < 0)
+            some = values[fresh]
+            out[fresh] = codes = intern([pa.array(some)], len(some))
+            self.learn(some, codes, known.size)
+        return out
 
     def learn(self, values: np.ndarray, codes: np.ndarray, groups: int) -> None:
         """Note the codes, if values lie close enough together."""
@@ -81,6 +96,19 @@ class Dense:
 
     def forget(self) -> None:
         self.table = np.empty(0, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.table.nbytes)
+
+
+def coded(
+    known: Intern, dense: Dense | None, cols: Sequence[pa.Array], n: int, look: Look = go_on
+) -> np.ndarray:
+    """`Intern.codes` of n rows, by an array where there is one."""
+    if dense is None or cols[0].null_count:
+        return known.codes(cols, n, look)
+    return dense.coded(cols[0], known, lambda some, size: known.codes(some, size, look))
 
 
 def canonical(col: pa.Array) -> pa.Array:
@@ -121,14 +149,9 @@ class GroupKeys:
             return np.zeros(n, np.int64)
         if self.dense is None or cols[0].null_count:
             return self._intern(cols, n, look)
-        values, out = numpy_values(cols[0]), np.empty(n, np.int64)
-        start, size = 0, SOME
-        while (start := start + self.dense.codes(values[start:], out[start:])) < n:
-            stop = min(n, start + size)
-            out[start:stop] = self._intern([cols[0].slice(start, stop - start)], stop - start, look)
-            self.dense.learn(values[start:stop], out[start:stop], self.intern.size)
-            start, size = stop, 2 * size
-        return out
+        return self.dense.coded(
+            cols[0], self.intern, lambda some, size: self._intern(some, size, look)
+        )
 
     def _intern(self, cols: Sequence[pa.Array], n: int, look: Look) -> np.ndarray:
         assert self.intern is not None
@@ -202,5 +225,31 @@ class GroupKeys:
     @property
     def nbytes(self) -> int:
         own = 0 if self.intern is None else self.intern.nbytes
-        own += 0 if self.dense is None else int(self.dense.table.nbytes)
+        own += 0 if self.dense is None else self.dense.nbytes
         return own + self.place.nbytes + sum(c.nbytes for c in self.values)
+
+
+@dataclass(slots=True)
+class RunKeys(GroupKeys):
+    """Keys of rows that mostly stand behind others of the same keys: looked up where they
+    change."""
+
+    def codes(self, cols: Sequence[pa.Array], n: int, look: Look = go_on) -> np.ndarray:
+        if self.intern is None or not n:
+            return GroupKeys.codes(self, cols, n, look)
+        first = np.ones(n, np.bool_)
+        first[1:] = np.logical_or.reduce([_changes(col) for col in cols])
+        at = np.flatnonzero(first)
+        codes = self._intern(all_taken(cols, at), len(at), look)
+        return codes[np.cumsum(first) - 1]
+
+
+def _changes(col: pa.Array) -> np.ndarray:
+    """Of each value but the first whether it surely is that before it (False), or may be another;
+    bool[n - 1]."""
+    words, valid = word(col), numpy_valid(col)
+    if words is None:
+        same = pc.equal(col.slice(1), col.slice(0, len(col) - 1))
+        return ~numpy_true(same)
+    out: np.ndarray = words[1:] != words[:-1]
+    return out if valid is None else out | ~(valid[1:] & valid[:-1])

@@ -23,7 +23,15 @@ import pyarrow as pa
 
 from dsms.operators.base import Builds
 from dsms.operators.basic import by_parts
-from dsms.operators.episode_kernels import come_and_go, ended, sessions, steady_sessions, whens
+from dsms.operators.episode_kernels import (
+    closed,
+    come_and_go,
+    rows_of,
+    sessions,
+    steady_sessions,
+    whens,
+)
+from dsms.operators.group_keys import Dense, coded
 from dsms.operators.pieces import InStretches, Look
 from dsms.operators.window import dated, later
 from dsms.plan.identity import order, width
@@ -34,7 +42,7 @@ from dsms.state.batch import Batch
 from dsms.state.columns import numpy_true, numpy_valid, numpy_values
 from dsms.state.intern import Intern
 from dsms.state.rows import RowStore
-from dsms.state.vec import Vec
+from dsms.state.vec import Vec, Vec2
 
 Evaluate = Callable[[Sequence[pa.Array], int], pa.Array]
 NONE = -1
@@ -54,29 +62,31 @@ class EpisodesOp(InStretches):
     order: tuple[int, ...]
     store: RowStore = field(init=False)
     codes: Intern = field(init=False)
-    head: Vec = field(default_factory=Vec)  # by code: first and last slot of the open episode
-    tail: Vec = field(default_factory=Vec)
-    size: Vec = field(default_factory=Vec)  # ... and how many rows it has
+    # by code: the last slot of the open episode, and how many rows it has
+    last: Vec2 = field(default_factory=Vec2)
+    dense: Dense | None = None  # of one INT key
 
     def __post_init__(self) -> None:
         self.store = RowStore(self.schema, self.width)
-        self.store.extra["link"] = Vec()
+        self.store.extra["before"] = Vec()
         self.codes = Intern(len(self.by))
+        one = len(self.by) == 1 and self.schema[self.by[0]].type.arrow == pa.int64()
+        self.dense = Dense() if one else None
 
     def stretch(self, inputs: Sequence[Batch], upto: int, look: Look) -> Batch:
         rows = by_parts(dated(inputs[0]), self.order)
         n = len(rows)
-        codes = self.codes.codes([rows.cols[k] for k in self.by], n, look)
+        codes = coded(self.codes, self.dense, [rows.cols[k] for k in self.by], n, look)
         self._room(n)
         slots = self.store.append(rows)
-        self.store.extra["link"].extend_fill(n, NONE)
+        self.store.extra["before"].extend_fill(n, NONE)
         inside = np.zeros(n, np.bool_)
         # each open episode has a row, and each row may end one
-        ends, heads = (np.empty(self.store.live, np.int64) for _ in range(2))
+        ended = np.empty((self.store.live, 3), np.int64)
         first = len(self.store) - n
-        gone, left = self._follow(rows, codes, first, upto, inside, ends, heads)
+        gone, left = self._follow(rows, codes, first, upto, inside, ended)
         outside = slots[~inside]
-        out = self._told(rows.ts, inside, first, ends[:gone], heads[:gone], left)
+        out = self._told(rows.ts, inside, first, ended[:gone], left)
         self._settle(outside)
         return out
 
@@ -87,43 +97,34 @@ class EpisodesOp(InStretches):
         first: int,
         upto: int,
         inside: np.ndarray,
-        ends: np.ndarray,
-        heads: np.ndarray,
+        ended: np.ndarray,
     ) -> tuple[int, int]:
         """Chain the rows; how many episodes have ended, and how many rows these have."""
         raise NotImplementedError
 
     def _room(self, n: int) -> None:
         """For all keys that are known, and n rows."""
-        for vec, blank in ((self.head, NONE), (self.tail, NONE), (self.size, 0)):
-            vec.extend_fill(self.codes.capacity - vec.n, blank)
+        self.last.extend_fill(self.codes.capacity - self.last.n, (NONE, 0))
 
-    def _chains(self) -> tuple[np.ndarray, ...]:
-        link = self.store.extra["link"]
-        return self.head.data, self.tail.data, self.size.data, link.data
+    def _chains(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.last.data, self.store.extra["before"].data
 
     def _told(
-        self,
-        ts: np.ndarray,
-        inside: np.ndarray,
-        first: int,
-        ends: np.ndarray,
-        heads: np.ndarray,
-        left: int,
+        self, ts: np.ndarray, inside: np.ndarray, first: int, ended: np.ndarray, left: int
     ) -> Batch:
         """What is told of the step; the rows that have left are buried."""
+        dead = np.empty(left, np.int64)
+        rows_of(ended, self.store.extra["before"].data, dead)
         room = left if self.at_close else left + len(ts)
-        slot, at, dead = (np.empty(size, np.int64) for size in (room, room, left))
-        link, known = self.store.extra["link"].data, self.store.ts.data
-        sign = None
+        slot, at, sign = np.empty(room, np.int64), np.empty(room, np.int64), None
+        known = self.store.ts.data
         if self.at_close:
-            told = ended(ends, heads, link, known, slot, at, dead)
+            told = closed(ended, dead, known, slot, at)
         else:
             sign = np.empty(room, np.int8)
-            told = come_and_go(ts, inside, first, ends, heads, link, known, slot, at, sign, dead)
-            sign = sign[:told] if len(ends) else None
-        slot, at = slot[:told], at[:told]
-        out = self.store.batch(slot, at, sign, np.full(told, FOREVER, np.int64))
+            told = come_and_go(ts, inside, first, ended, dead, known, slot, at, sign)
+            sign = sign[:told] if len(ended) else None
+        out = self.store.batch(slot[:told], at[:told], sign, mortal=False)
         self.store.bury(dead)
         return out
 
@@ -132,14 +133,14 @@ class EpisodesOp(InStretches):
         self.store.bury(outside)
         where = self.store.compact()
         if where is not None:
-            there = self.head.view >= 0
-            for vec in (self.head, self.tail):
-                vec.view[there] = where[vec.view[there]]
-            link = self.store.extra["link"].view
-            link[link >= 0] = where[link[link >= 0]]
+            for slots in (self.last.view[:, 0], self.store.extra["before"].view):
+                there = slots >= 0
+                slots[there] = where[slots[there]]
             self._moved(where)
         if self.codes.wants_purge(self.store.live):
-            self.codes.purge(self.head.view >= 0)
+            self.codes.purge(self.last.view[:, 0] >= 0)
+            if self.dense is not None:
+                self.dense.forget()
 
     def _moved(self, where: np.ndarray) -> None:
         """Rows have gone to other slots: the new one of each old one, -1 of those that are gone."""
@@ -148,7 +149,7 @@ class EpisodesOp(InStretches):
         return self.store.live
 
     def nbytes(self) -> int:
-        own = self.head.nbytes + self.tail.nbytes + self.size.nbytes
+        own = self.last.nbytes + (0 if self.dense is None else self.dense.nbytes)
         return own + self.store.nbytes + self.codes.nbytes
 
     def next_due(self) -> int:
@@ -173,14 +174,13 @@ class SessionWindowOp(EpisodesOp):
         first: int,
         upto: int,
         inside: np.ndarray,
-        ends: np.ndarray,
-        heads: np.ndarray,
+        ended: np.ndarray,
     ) -> tuple[int, int]:
         self.store.extra["code"].extend(codes)
         inside[:] = True
         slots = first, self.seen, self.store.ts.data, self.store.extra["code"].data
         self.seen, gone, left = steady_sessions(
-            rows.ts, codes, self.gap, upto, *slots, *self._chains(), ends, heads
+            rows.ts, codes, self.gap, upto, *slots, *self._chains(), ended
         )
         return gone, left
 
@@ -215,8 +215,7 @@ class GapsWindowOp(EpisodesOp):
         first: int,
         upto: int,
         inside: np.ndarray,
-        ends: np.ndarray,
-        heads: np.ndarray,
+        ended: np.ndarray,
     ) -> tuple[int, int]:
         heap = self.due.data, self.due_code.data, self.due.n
         dues, gone, left = sessions(
@@ -229,8 +228,7 @@ class GapsWindowOp(EpisodesOp):
             *heap,
             *self._chains(),
             inside,
-            ends,
-            heads,
+            ended,
         )
         self.due.n = self.due_code.n = dues
         return gone, left
@@ -276,11 +274,10 @@ class WhenWindowOp(EpisodesOp):
         first: int,
         upto: int,
         inside: np.ndarray,
-        ends: np.ndarray,
-        heads: np.ndarray,
+        ended: np.ndarray,
     ) -> tuple[int, int]:
         start, stop = (numpy_true(says(rows.cols, len(rows))) for says in (self.start, self.stop))
-        return whens(rows.ts, codes, start, stop, first, *self._chains(), inside, ends, heads)
+        return whens(rows.ts, codes, start, stop, first, *self._chains(), inside, ended)
 
 
 def episodes_op(make: Builds, node: Window, spec: Session | When) -> EpisodesOp:

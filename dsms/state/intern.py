@@ -19,6 +19,8 @@ from numba import njit
 from dsms.state.chains import END, Chains, bucket_of, mask_over, put
 from dsms.state.columns import numpy_valid, numpy_values
 from dsms.state.lengthening import grown
+from dsms.state.texts import Texts, fits
+from dsms.state.texts import ready as texts_ready
 
 FREE = -1
 SLICE = 4096  # rows looked up at a time where few keys are known
@@ -96,13 +98,13 @@ def _go_on() -> None:
 
 @dataclass(slots=True)
 class _Words:
-    """Codes for a column whose values do not fit 8 bytes: per batch only its distinct values are
-    looked up."""
+    """Codes for a column whose values neither fit 8 bytes nor are texts: per batch only its
+    distinct values are looked up."""
 
     codes: dict[object, int] = field(default_factory=dict)
     spare: list[int] = field(default_factory=list)
 
-    def encode(self, col: pa.Array, add: bool) -> np.ndarray:
+    def encode(self, col: pa.Array, add: bool, look: Look) -> np.ndarray:
         coded = col.dictionary_encode()
         values = coded.dictionary.to_pylist()
         if add:
@@ -125,6 +127,10 @@ class _Words:
         self.codes = {v: c for v, c in self.codes.items() if c in alive}
         taken = set(self.codes.values())
         self.spare = [c for c in range(total) if c not in taken]
+
+    @property
+    def nbytes(self) -> int:
+        return 100 * len(self.codes)
 
 
 def word(col: pa.Array) -> np.ndarray | None:
@@ -152,7 +158,7 @@ class Intern:
     columns: int
     chains: Chains = field(default_factory=Chains)  # of codes
     known: np.ndarray = field(init=False)
-    words: dict[int, _Words] = field(default_factory=dict)
+    words: dict[int, _Words | Texts] = field(default_factory=dict)
     spare: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     spares: int = 0
     fresh: int = 0
@@ -171,13 +177,13 @@ class Intern:
         """Keys known now."""
         return self.fresh - self.spares
 
-    def _keys(self, cols: Sequence[pa.Array], n: int, add: bool) -> np.ndarray:
+    def _keys(self, cols: Sequence[pa.Array], n: int, add: bool, look: Look = _go_on) -> np.ndarray:
         """int64[n, columns + 1]: a word per column, then a bit per NULL."""
         keys = np.zeros((n, self.columns + 1), np.int64)
         for k, col in enumerate(cols):
             words = word(col)
             if words is None:
-                words = self.words.setdefault(k, _Words()).encode(col, add)
+                words = self._coder(k, col.type).encode(col, add, look)
             valid = numpy_valid(col)
             if valid is None:
                 keys[:, k] = words
@@ -186,12 +192,18 @@ class Intern:
                 keys[:, -1] |= np.where(valid, 0, 1 << k)
         return keys
 
+    def _coder(self, column: int, type_: pa.DataType) -> _Words | Texts:
+        """What makes words of that column's values."""
+        if column not in self.words:
+            self.words[column] = Texts() if fits(type_) else _Words()
+        return self.words[column]
+
     def codes(self, cols: Sequence[pa.Array], n: int, look: Look = _go_on) -> np.ndarray:
         """Codes of n rows, int64[n]; unknown keys become known.
 
         `look` is called between stretches of work where there are many keys.  It may raise, but
         only if these codes are not used afterwards."""
-        keys = self._keys(cols, n, add=True)
+        keys = self._keys(cols, n, True, look)
         out = np.empty(n, np.int64)
         start = 0
         # in slices, so that room is made for the keys that come and not for the rows
@@ -268,9 +280,10 @@ class Intern:
     @property
     def nbytes(self) -> int:
         own = self.chains.nbytes + int(self.known.nbytes + self.spare.nbytes)
-        return own + 100 * sum(len(w.codes) for w in self.words.values())
+        return own + sum(w.nbytes for w in self.words.values())
 
 
 def ready() -> None:
     """Have the kernel that no row meets, but what is read from a file, compiled or loaded now."""
     Intern(1)._chain(np.empty(0, np.int64))
+    texts_ready()

@@ -98,12 +98,14 @@ class RowStore:
         sign: np.ndarray | None,
         exp: np.ndarray | None = None,
         cols: tuple[pa.Array, ...] | None = None,
+        mortal: bool = True,
     ) -> Batch:
         """The stored rows at `slots` as a batch at other instants and signs; `exp` and the columns
-        as stored unless given."""
+        as stored unless given; not `mortal`: no death is foretold."""
         ids = tuple(v.view[slots] for v in self.ids)
         life = None if self.life is None else self.life.view[slots]
-        exp = self.exp.view[slots] if exp is None else exp
+        if exp is None and mortal:
+            exp = self.exp.view[slots]
         return Batch(ts, exp, sign, ids, self.columns(slots) if cols is None else cols, life)
 
     def compact(self, tight: bool = False) -> np.ndarray | None:

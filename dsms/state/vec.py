@@ -38,8 +38,8 @@ class Vec:
         self.data[self.n : self.n + len(values)] = values
         self.n += len(values)
 
-    def extend_fill(self, count: int, value: int) -> None:
-        """Append `count` times the same value."""
+    def extend_fill(self, count: int, value: int | tuple[int, ...]) -> None:
+        """Append `count` times the same value (of rows of several: a value for each place)."""
         self.reserve(count)
         self.data[self.n : self.n + count] = value
         self.n += count

@@ -138,6 +138,22 @@ def _valued(fields: dict[str, Any]) -> dict[str, Any]:
     return {**_without("table", "used")(fields), "values": values}
 
 
+def _episodes(fields: dict[str, Any]) -> dict[str, Any]:
+    """Rows were chained from the first one of an episode to the last."""
+    from dsms.state.vec import Vec, Vec2
+
+    extra = fields["store"].extra
+    link = extra.pop("link").view
+    before, last = Vec(), Vec2()
+    before.extend_fill(len(link), -1)
+    linked = np.flatnonzero(link >= 0)
+    before.view[link[linked]] = linked
+    extra["before"] = before
+    last.extend(fields["tail"].view)
+    last.view[:, 1] = fields["size"].view
+    return {**_without("head", "tail", "size")(fields), "last": last}
+
+
 UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("aggregate.distinct", 1): _valued,
     ("aggregate.topk.top_k", 1): _valued,
@@ -179,4 +195,7 @@ UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], Any]] = {
     ("synopsis.tape", 1): _tape,
     ("timed.held", 1): _held,
     ("window.historical_window_op", 1): _historical,
+    ("window_episodes.gaps_window_op", 1): _episodes,
+    ("window_episodes.session_window_op", 1): _episodes,
+    ("window_episodes.when_window_op", 1): _episodes,
 }
