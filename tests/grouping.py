@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -299,3 +299,9 @@ def call(
     else:
         type_ = type_of(fn, exprs[0].type if exprs else None)
     return AggCall(fn, exprs, type_, distinct, COL[filter_] if filter_ else None, params, fn)
+
+
+def in_order(found: AggCall, **keys: str) -> AggCall:
+    """The call with ORDER BY: how each column goes."""
+    columns = tuple(COL[name] for name in keys)
+    return replace(found, args=(*found.args, *columns), params=(*found.params, *keys.values()))

@@ -21,7 +21,7 @@ from dsms.sql.types import STRING, decimal
 from dsms.state import rows
 from dsms.state.intern import Intern
 from tests.effort import examples, thinned
-from tests.grouping import COL, STATES, call, check, histories, node_of
+from tests.grouping import COL, STATES, call, check, histories, in_order, node_of
 
 ORDERED = ("s", "i", "f", "d", "w", "t", "p", "b")
 
@@ -70,13 +70,13 @@ FAMILIES = {
         call("string_agg", "s", params=(sep,), filter_=f) for sep, f in (("-", None), ("", "b"))
     ]
     + [
-        call("string_agg", "s", "i", params=("-", "desc nulls first")),
-        call("string_agg", "s", "s", "f", params=("", "asc", "desc"), filter_="b"),
+        in_order(call("string_agg", "s", params=("-",)), i="desc nulls first"),
+        in_order(call("string_agg", "s", params=("",), filter_="b"), s="asc", f="desc"),
     ],
     "arrays": [call("array_agg", c, params=(2,)) for c in ORDERED]
     + [call("array_agg", "i", params=(1,), filter_="b"), call("array_agg", "f", params=(65536,))]
-    + [call("array_agg", "i", c, params=(2, "desc")) for c in ORDERED]
-    + [call("array_agg", "w", "s", "t", params=(3, "asc nulls first", "asc"), filter_="b")],
+    + [in_order(call("array_agg", "i", params=(2,)), **{c: "desc"}) for c in ORDERED]
+    + [in_order(call("array_agg", "w", params=(3,), filter_="b"), s="asc nulls first", t="asc")],
     "histogram": [
         call("histogram", "i", params=("[-1, 0, 4]",)),
         call("histogram", "f", params=("[-2.5, 0.0, 1e+100]",), filter_="b"),
