@@ -15,6 +15,15 @@ import threading
 from tests import forked
 from tests.waiting import WAIT, reserved
 
+# `dsms` with so many descriptors
+WITH = """
+import resource, sys
+from dsms_client.cli import main
+few = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_NOFILE, (few, few))
+sys.exit(main())
+"""
+
 
 class Process:
     """`dsms serve` on a port and a data folder that stay the same; `descriptors`: how many it may
@@ -24,11 +33,7 @@ class Process:
         self, data: str, descriptors: int | None = None, options: tuple[str, ...] = ()
     ) -> None:
         self.data, self._options = data, options
-        self._before = (
-            []
-            if descriptors is None
-            else ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh"]
-        )
+        self._how = ["-m", "dsms_client"] if descriptors is None else ["-c", WITH, f"{descriptors}"]
         self._held = reserved()  # also while no server listens there
         self.port = self._held.getsockname()[1]
         self.start()
@@ -36,18 +41,15 @@ class Process:
     def start(self) -> None:
         """Start, and wait until it listens."""
         command = [
-            *self._before,
             sys.executable,
-            "-m",
-            "dsms_client",
+            *self._how,
             "serve",
             "--no-warmup",
             "--data",
             self.data,
             *self._options,
         ]
-        begin = subprocess.Popen if self._before else forked.Popen
-        self._process = begin(
+        self._process = forked.Popen(
             [*command, "--port", str(self.port)], stderr=subprocess.PIPE, text=True
         )
         assert self._process.stderr is not None
