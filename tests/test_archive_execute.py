@@ -6,7 +6,7 @@ second of Spark.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -32,7 +32,7 @@ from dsms.sql.functions import AGGREGATES, FunctionError, call, resolve_aggregat
 from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Field, Type
 from tests import oneshot_runs
 from tests.archive_runs import from_archives, run
-from tests.effort import examples, sampled
+from tests.effort import effort, examples, sampled
 from tests.generate.stories import stories
 from tests.oneshot_runs import values
 from tests.oracle import Oracle, Row
@@ -193,6 +193,14 @@ def aggregates(schema: dict[str, Type]) -> list[AggCall]:
     return out
 
 
+def _some_of_each(calls: list[AggCall]) -> list[AggCall]:
+    """Of each aggregate its calls by turns: the second, the fifth and so on, or the only one."""
+    found: dict[str, list[AggCall]] = defaultdict(list)
+    for a in calls:
+        found[a.fn].append(a)
+    return [a for some in found.values() for a in some[min(1, len(some) - 1) :: 3]]
+
+
 def _named(type_: Type, place: int) -> str:
     return "h" if (place, type_) == (1, INT) else f"c{ARGUMENTS.index(type_)}"
 
@@ -226,6 +234,7 @@ def test_every_aggregate_over_an_archive(grouped: bool, spark, tmp_path: Path) -
         for a in aggregates(schema)
         if not (a.fn == "sum" and a.type.kind in (INT.kind, INTERVAL.kind))
     ]
+    calls = calls if effort() else _some_of_each(calls)
     calls += [AggCall("sum", (Col(1, INT),), INT), AggCall("sum", (Col(1, INT),), INT, True)]
     assert {a.fn for a in calls} == {a.name for a in AGGREGATES if a.family != "python"}
     exactly = [a for a in calls if exact_aggregate(a, column_names(), SPARK) is not None]

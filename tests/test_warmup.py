@@ -12,9 +12,9 @@ import pytest
 
 import dsms
 from dsms import kernel_cache, kernel_folder, warmup
-from dsms.intake import kernels
+from dsms.intake import kernels, packed
 from tests import warming
-from tests.effort import effort
+from tests.effort import SLOW, effort
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,6 +52,7 @@ def test_the_usual_steps_come_first_and_progress_is_told(monkeypatch):
     told: list[tuple[str, int, int]] = []
     kept: list[kernel_cache.Made] = []
     monkeypatch.setattr(warmup, "_run", ran.append)
+    monkeypatch.setattr(warmup, "BESIDE", (packed.ready,))
     monkeypatch.setattr(kernel_cache, "kept", lambda: kept or None)
     monkeypatch.setattr(kernel_cache, "keep", kept.extend)
     warmup.prepare(lambda *step: told.append(step))
@@ -130,6 +131,7 @@ def test_kernels_of_a_source_that_cannot_be_written_are_kept_with_the_user(sourc
         assert Path(place).is_relative_to(tmp_path / "mine")
 
 
+@SLOW
 def test_kernels_are_kept_where_the_user_says(source, tmp_path):
     for said in ("False 0 1", "True 1 1"):
         first, place, complaint = _kept(source, NUMBA_CACHE_DIR=str(tmp_path / "there"))
