@@ -38,7 +38,7 @@ from tests.archive_index import (
     updated,
     without_spark,
 )
-from tests.effort import effort, sampled
+from tests.effort import effort, sampled, thinned
 from tests.faults.archive_points import KINDS, Deaths, copied
 
 SHAPES = [
@@ -204,6 +204,7 @@ def test_an_update_goes_no_further_than_it_is_told(tmp_path: Path) -> None:
 # -- another layout
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("new", "key"),
     [

@@ -15,6 +15,7 @@ from dsms.sql.binder import bind_query
 from dsms.sql.parser import parse_one
 from dsms.sql.render import to_sql
 from tests.benchmarks.asof import Data, found
+from tests.effort import thinned
 from tests.plan_forms import nameless
 from tests.stories.declared import Declared
 
@@ -52,6 +53,7 @@ def drifting(n: int) -> Data:
     return Data(stream(), stream())  # type: ignore[arg-type]
 
 
+@thinned()
 @pytest.mark.parametrize("key", ["INT", "STRING"])
 @pytest.mark.parametrize("within", [None, 5 * S])
 @pytest.mark.parametrize("strategy", ["upa", "nt"])

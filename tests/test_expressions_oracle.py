@@ -33,7 +33,7 @@ from dsms.sql.types import (
     item_of,
     list_of,
 )
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.oracle.lists import packed
 from tests.oracle.scalar import evaluate
 from tests.scalars import DEC, WIDE, every_way, same
@@ -268,6 +268,7 @@ JSON = st.one_of(
 )  # a table  # fmt: skip
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("source", "to"),
     [(s, t) for s in TYPES for t in TARGETS if castable(s, t)],

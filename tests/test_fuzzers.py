@@ -22,7 +22,7 @@ from tests.faults.child import FIRST
 from tests.faults.kinds import state
 from tests.faults.reduce import reduced
 
-FEW = 100
+FEW = 100 if effort() else 40
 MANY = 50_000  # for each step of --fuzz: a million
 
 

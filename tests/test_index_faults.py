@@ -17,6 +17,7 @@ from dsms.state.counts import WindowCounts
 from dsms.state.index import Found, WindowIndex
 from dsms.state.ranges import FoundRange, SortedColumn
 from dsms.state.recent import Recent
+from tests.effort import thinned
 from tests.test_window_index_types import SECOND, told
 
 DECLARED = """
@@ -86,6 +87,7 @@ def check(engine: Engine, right: dict[str, object]) -> None:
         assert text.startswith("EXPLAIN") or found == rows, text
 
 
+@thinned(2)
 @pytest.mark.parametrize(("number", "owner", "method"), [(n, *b) for n, b in enumerate(BROKEN)])
 def test_a_fault_in_an_index_ends_that_index(
     monkeypatch, caplog, tmp_path, right, number, owner, method

@@ -103,7 +103,7 @@ def test_windows_of_any_slide_begin_where_the_calendar_says(
     assert all(start < b for start, b in zip(starts, found, strict=True))
 
 
-@pytest.mark.parametrize(("zone", "day"), sampled(PLACES, 3))
+@pytest.mark.parametrize(("zone", "day"), sampled(PLACES, 6))
 def test_a_row_leaves_before_the_first_boundary_that_has_not_got_it(zone: str, day: str) -> None:
     change = instant(f"{day}T00:00")
     slide = sliding(1, "day", zone)
@@ -187,7 +187,7 @@ def counted(
 
 
 @thinned()
-@pytest.mark.parametrize(("zone", "day"), sampled(PLACES, 3))
+@pytest.mark.parametrize(("zone", "day"), sampled(PLACES, 6))
 @pytest.mark.parametrize(
     ("path", "step"),
     [("auto", "1 MONTH"), ("auto", "2 DAYS"), ("'is'", "1 DAY"), ("ws", "1 DAY"), ("ws", "1 WEEK")],

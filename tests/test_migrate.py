@@ -15,6 +15,7 @@ from dsms.python_functions import Functions, host
 from dsms.recovering.migrating import layout_of
 from dsms.storage.catalog import VERSION
 from dsms_client.cli import main
+from tests.effort import thinned
 from tests.folders.play import answers
 
 HERE = Path(__file__).parent / "folders"
@@ -44,6 +45,7 @@ def functions() -> Iterator[None]:
     host.close()
 
 
+@thinned(2)
 @pytest.mark.usefixtures("functions")
 @pytest.mark.parametrize("archive", FOLDERS, ids=lambda p: p.name.partition(".")[0])
 def test_an_older_folder_is_brought_to_todays_layout(archive, tmp_path, capsys):

@@ -34,7 +34,7 @@ from dsms.sql.types import (
     Type,
     decimal,
 )
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.oneshot_runs import batch, run, values
 from tests.oracle import Change, Oracle, Row
 from tests.oracle import plans as p
@@ -116,6 +116,7 @@ def places(expr: Expr, left: lp.Node, right: lp.Node) -> dict[str, lp.Node]:
     return found
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     "name", [n for n in FUNCTIONS if n not in ("cast", "try_cast") and n not in CLOSE]
 )

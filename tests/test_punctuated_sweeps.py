@@ -9,6 +9,7 @@ import pytest
 from dsms.engine import Engine
 from dsms.operators.sweeping import FEW, NEW, PIECE, PROMISE, Sweep
 from dsms.state.intern import Intern
+from tests.effort import thinned
 from tests.folders.play import results
 
 ROWS, PROMISES = 20_000, 1_000
@@ -55,6 +56,7 @@ def go_on(engine: Engine, at: int) -> None:
         engine.heartbeat(stream, at)
 
 
+@thinned(2)
 @pytest.mark.parametrize("sql", QUERIES.values(), ids=QUERIES.keys())
 def test_promises_of_one_value_each_look_at_few_rows(sql: str, looked: list[int]):
     engine, twin = filled(sql), filled(sql)

@@ -218,7 +218,7 @@ def test_they_answer_so_once(rows: list[tuple]) -> None:
         assert asked(made, text(form, True)) == asked(made, text(form, False))
 
 
-@thinned()
+@thinned(3)
 @pytest.mark.parametrize("finish", [killed, Engine.close])
 @pytest.mark.parametrize("form", FORMS)
 def test_they_go_on_after_a_restart(

@@ -72,6 +72,7 @@ def _folder() -> Iterator[None]:
     host.close()
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", CONTINUOUS)
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOWLY)
 @given(data=st.data(), seed=SEEDS)
@@ -103,6 +104,7 @@ def test_archives(tmp_path_factory: pytest.TempPathFactory, story: Story, seed: 
     example(archives.test_any_query_answers_as_the_oracle_does)(tmp_path_factory, story, seed)
 
 
+@thinned(2)
 @pytest.mark.parametrize("kind", PERIODIC)
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOWLY)
 @given(data=st.data(), seed=SEEDS)
@@ -125,6 +127,7 @@ def test_late_rows(story: Story, seed: int) -> None:
     periodic.check(story, [way for way in periodic.ways(seed) if way.cut == "rows"])
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", CONTINUOUS)
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=SLOWLY)
 @given(data=st.data(), seed=SEEDS)
@@ -134,6 +137,7 @@ def test_continuous_queries_of_engines_that_are_killed(
     recovery.check(data.draw(with_own(CONTINUOUS[kind])), recovery.one_way(seed), seed)
 
 
+@thinned(3)
 @pytest.mark.parametrize("kind", PERIODIC)
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=SLOWLY)
 @given(data=st.data(), seed=SEEDS)

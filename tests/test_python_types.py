@@ -12,6 +12,7 @@ from dsms.engine import Engine
 from dsms.errors import QueryError
 from dsms.python_functions import host
 from tests.asking import asked, pushed
+from tests.effort import thinned
 from tests.python_folder import S, status
 
 SOURCE = """
@@ -102,6 +103,7 @@ def test_states_of_other_types_are_brought_to_a_common_one(
     assert answer == (max(v for v in largest if v is not None),)
 
 
+@thinned()
 @pytest.mark.parametrize(
     ("name", "said"),
     [("Mixed", "int64 and string"), ("Columns", "unlike columns: (a, b) and (state)")],

@@ -73,7 +73,7 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> int:
     return world.files.count
 
 
-@thinned()
+@thinned(3)
 @pytest.mark.parametrize("kind", ["kill", "power"])
 @pytest.mark.parametrize("part", range(8))
 def test_a_crash_at_any_file_operation_loses_nothing(

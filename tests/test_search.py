@@ -15,6 +15,7 @@ from dsms.synopses.basic import Basic
 from dsms.synopses.collective import CollectiveIndex
 from dsms.synopses.interval import Interval
 from dsms.synopses.running import Running
+from tests.effort import thinned
 from tests.test_window_sums import SUM, Column
 
 FIRST, LONG = 5, 1500
@@ -32,6 +33,7 @@ def filled(kind: Any, call: AggCall, search: Search, peaks: Peaks) -> Column:
     return column
 
 
+@thinned()
 @pytest.mark.parametrize("call", [ROWS, SUM], ids=["count", "sum"])
 @pytest.mark.parametrize("kind", [Basic, Interval, Running])
 def test_sub_windows_of_a_silence_are_passed_over(kind: Any, call: AggCall) -> None:

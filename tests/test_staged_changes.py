@@ -11,6 +11,7 @@ from dsms.api import Cancel
 from dsms.engine import Engine
 from dsms.errors import DsmsError, UsageError
 from dsms.settings import Settings
+from tests.effort import thinned
 from tests.keys import everywhere
 from tests.staged_world import CHANGES, CONFLICTS, INSERT, few, opened, played, rows
 from tests.staged_world import everything as all_of
@@ -32,6 +33,7 @@ def changes(folder) -> list[str]:
     return sorted(os.listdir(place)) if os.path.exists(place) else []
 
 
+@thinned(2)
 @pytest.mark.parametrize(("table", "name"), ALL)
 def test_in_pieces_it_is_what_it_is_in_one_go(table, name, tmp_path):
     sql = (CHANGES | CONFLICTS)[name]
@@ -291,6 +293,7 @@ def test_a_table_that_is_dropped_or_renamed_meanwhile():
         assert len(rows(db)) == there
 
 
+@thinned()
 @pytest.mark.parametrize("name", ["update", "delete", "insert", "conflict"])
 @pytest.mark.parametrize("made", ["", "CREATE TABLE d (k STRING, x FLOAT)"])
 def test_a_table_is_dropped_at_any_piece(name, made, tmp_path):

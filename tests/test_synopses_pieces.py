@@ -16,6 +16,7 @@ from dsms.settings import Settings
 from dsms.sharing import feed, lowering, portions, stream_group
 from dsms.synopses import interval
 from tests.cancelling import told
+from tests.effort import thinned
 from tests.test_beginning_pieces import answers, created, engine, later, rows
 
 QUERIES = {
@@ -98,6 +99,7 @@ def test_another_query_comes_to_a_group_that_is_being_filled(second):
     assert both(during) == both(after)
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", QUERIES)
 def test_cancelled_at_any_piece_it_leaves_nothing(name, tmp_path):
     steps = created(engine(), QUERIES[name])

@@ -12,6 +12,7 @@ import pytest
 from dsms.api import Rows
 from dsms.engine import Engine
 from dsms.settings import Settings
+from tests.effort import thinned
 
 SECOND = 1_000_000
 # of each type five values by number, and how SQL writes the one of number 3
@@ -41,6 +42,7 @@ ASKED = (
 )
 
 
+@thinned(2)
 @pytest.mark.parametrize("name", TYPES)
 def test_what_is_asked_for_often_is_answered_alike_with_indices_and_without(name):
     engines = [Engine(settings=Settings(window_index=on)) for on in (True, False)]

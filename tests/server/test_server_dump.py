@@ -20,7 +20,7 @@ from dsms.python_functions import Functions, host
 from dsms.sql.types import FLOAT, STRING, decimal
 from dsms_client import connect, literals
 from dsms_client.cli import main
-from tests.effort import examples
+from tests.effort import examples, thinned
 from tests.listed import LISTS
 from tests.server.harness import Running
 
@@ -100,6 +100,7 @@ def functions() -> Iterator[None]:
     host.close()
 
 
+@thinned(3)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name.partition(".")[0])
 @pytest.mark.usefixtures("functions")
 def test_what_stands_in_older_folders_can_be_moved(

@@ -19,6 +19,7 @@ from dsms.engine import Engine
 from dsms_client import UsageError, connect
 from dsms_client.aio import AsyncClient
 from dsms_client.cli import main
+from tests.effort import thinned
 
 DECLARE = """CREATE STREAM s (i INT, d DECIMAL(20,2), x STRING, t TIMESTAMP, n INTERVAL) TIMESTAMP BY t
              RETAIN 100000 d"""  # noqa: E501
@@ -60,6 +61,7 @@ def test_rows_of_other_libraries(client):
     ]
 
 
+@thinned(2)
 @pytest.mark.parametrize("form", ["rows", "columns", "mixed", "arrow"])
 def test_lists_may_be_many_and_long(client, form):
     """A frame of them held too many values to be read, and its writer waited for ever."""
