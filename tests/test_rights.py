@@ -94,6 +94,9 @@ MATRIX = [
     ("GRANT staff TO bob", ["ADMIN ON ALL"]),
     ("REVOKE staff FROM bob", ["ADMIN ON ALL"]),
     ("SHOW MEMORY", ["ADMIN ON ALL"]),
+    ("SHOW SOURCES", ["ADMIN ON ALL"]),
+    ("SHOW SINKS", ["ADMIN ON ALL"]),
+    ("DROP SOURCE IF EXISTS b", ["ADMIN ON ALL"]),
     ("SHOW SESSIONS", []),
     ("ALTER USER alice TOKEN", []),
     ("SHOW STREAMS", []),
@@ -130,7 +133,8 @@ def test_the_matrix_has_every_statement():
     from dsms.sql.parser import parse_one
 
     kinds = {kind.__name__ for kind in ast.Statement.__subclasses__()}
-    of_servers = {"CancelSession"}  # see tests/server/test_server_users.py
+    # see tests/server/test_server_users.py, tests/test_connector_language.py
+    of_servers = {"CancelSession", "CreateConnector", "PauseConnector", "ResumeConnector"}
     assert {type(parse_one(text)).__name__ for text, _ in MATRIX} == kinds - of_servers
     assert {kind.__name__ for kind in get_args(ast.AnyStatement)} == kinds
     shown = [s for t, _ in MATRIX if isinstance(s := parse_one(t), ast.Show)]
