@@ -47,6 +47,17 @@ def instants(x: pa.Array) -> pa.Array:
     return pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
 
 
+def dates(x: pa.Array) -> pa.Array:
+    """int64[n] microseconds since the epoch, each a midnight, as STRING[n]."""
+    return x.cast(pa.timestamp("us")).cast(pa.date32()).cast(_TEXT)
+
+
+def times(x: pa.Array) -> pa.Array:
+    """int64[n] microseconds since midnight as STRING[n]."""
+    texts = x.cast(pa.time64("us")).cast(_TEXT)  # always six digits after the point
+    return pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+
+
 def lengths(x: pa.Array) -> pa.Array:
     """int64[n] microseconds as STRING[n], hours first."""
     values = _values(x, np.int64)

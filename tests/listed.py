@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 from dsms.sql.types import (
     BOOL,
     BYTES,
+    DATE,
     FLOAT,
     INT,
     INTERVAL,
     MAX_INSTANT,
     MIN_INSTANT,
     STRING,
+    TIME,
     TIMESTAMP,
+    UUID,
     Type,
     decimal,
     list_of,
 )
+from dsms.typed_texts import DAY
 from tests.oracle.lists import packed
 
 TEXTS = st.one_of(
@@ -38,6 +42,9 @@ ITEMS: dict[Type, st.SearchStrategy[Any]] = {
     BYTES: st.binary(max_size=3),
     TIMESTAMP: st.one_of(st.sampled_from([0, -1]), st.integers(MIN_INSTANT, MAX_INSTANT)),
     INTERVAL: st.integers(-(2**63) + 1, 2**63 - 1),
+    DATE: st.integers(MIN_INSTANT, MAX_INSTANT).map(lambda t: t // DAY * DAY),
+    TIME: st.integers(0, DAY - 1),
+    UUID: st.uuids().map(str),
 }
 
 

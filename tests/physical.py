@@ -7,7 +7,23 @@ from decimal import Decimal
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, STRING, TIMESTAMP, Kind, Type
+from dsms.sql.types import (
+    BOOL,
+    BYTES,
+    DATE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    MAX_INSTANT,
+    MIN_INSTANT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    UUID,
+    Kind,
+    Type,
+)
+from dsms.typed_texts import DAY
 
 DECIMAL = Type(Kind.DECIMAL, 12, 3)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -19,6 +35,9 @@ VALUES: dict[Type, st.SearchStrategy] = {
     BYTES: st.binary(max_size=6),
     TIMESTAMP: INT64,
     INTERVAL: INT64,
+    DATE: st.integers(MIN_INSTANT, MAX_INSTANT).map(lambda t: t // DAY * DAY),
+    TIME: st.integers(0, DAY - 1),
+    UUID: st.uuids().map(str),
     DECIMAL: st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: Decimal(n).scaleb(-3)),
 }
 TYPES = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5).map(tuple)

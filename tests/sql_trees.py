@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dsms.sql import ast, literals
 from dsms.sql.ast import Duration, Ident, Unit
 from tests.connectors.trees import connectors
+from dsms.typed_texts import DAY
 
 _plain = st.sampled_from(["a", "b", "Total", "x1", "_u", "größe", "min", "hour", "value", "Name2"])
 _soft = st.sampled_from(
@@ -40,9 +41,9 @@ def durations(draw: st.DrawFn, *, calendar: bool = False, negative: bool = False
 # ---------------------------------------------------------------- expressions
 
 type_names = st.one_of(
-    st.sampled_from(["INT", "FLOAT", "BOOL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"]).map(
-        ast.TypeName
-    ),
+    st.sampled_from(
+        ["INT", "FLOAT", "BOOL", "STRING", "BYTES", "TIMESTAMP", "DATE", "TIME", "UUID"]
+    ).map(ast.TypeName),
     st.builds(lambda p, s: ast.TypeName("DECIMAL", (p, s)), st.integers(1, 38), st.integers(0, 38)),
 )
 columns = st.one_of(
@@ -63,6 +64,9 @@ literal_nodes = st.one_of(
     st.just(ast.NullLit()),
     st.builds(ast.IntervalLit, durations(negative=True)),
     st.builds(ast.TimestampLit, _micros),
+    st.builds(ast.TypedLit, st.just("DATE"), _micros.map(lambda t: t // DAY * DAY)),
+    st.builds(ast.TypedLit, st.just("TIME"), _micros.map(lambda t: t % DAY)),
+    st.builds(ast.TypedLit, st.just("UUID"), st.uuids().map(str)),
 )
 _leaves = st.one_of(literal_nodes, columns)
 _bool = st.booleans()

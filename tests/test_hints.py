@@ -378,6 +378,12 @@ DS396
 DS394
   SELECT SUM(n) OVER w FROM quotes
   SELECT SUM(n) OVER w FROM quotes WINDOW w AS (PARTITION BY n)
+DS384
+  SELECT ({'host': sym}).hosts FROM trades
+  SELECT ({'host': sym}).host FROM trades
+DS385
+  SELECT {'a': sym, 'A': qty} FROM trades
+  SELECT {'a': sym, 'b': qty} FROM trades
 DS382
   SELECT n, ROW_NUMBER() OVER (ORDER BY n DESC) FROM quotes
   SELECT n FROM quotes QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) <= 3

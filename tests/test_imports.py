@@ -40,7 +40,15 @@ TYPES = {"dsms.sql.types", "dsms.sql.signatures"}  # what the cards of aggregate
 CARDS = {"dsms.aggregates.card", "dsms.aggregates.cards"}
 SQL = {"dsms.sql"} | TYPES | CARDS
 # api: plain data with SQL's types
-TEXTS = {"dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.lists"}  # of values
+# of values
+TEXTS = {
+    "dsms.instants",
+    "dsms.lengths",
+    "dsms.decimals",
+    "dsms.lists",
+    "dsms.structs",
+    "dsms.typed_texts",
+}
 LANGUAGE = {"dsms.errors", "dsms.api"} | TEXTS | SQL
 BELOW_STATE = LANGUAGE | {"dsms.plan"}
 # knows of SQL's types and values only, so rooms below operators may use it
@@ -77,7 +85,10 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.decimals": set(),  # and those of DECIMALs
     "dsms.spelled": set(),  # values as texts
     # and lists as texts
-    "dsms.lists": {"dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.spelled"},
+    "dsms.lists": {"dsms.instants", "dsms.lengths", "dsms.decimals", "dsms.spelled",
+                   "dsms.typed_texts"},
+    "dsms.structs": {"dsms.lists"},  # and structs
+    "dsms.typed_texts": {"dsms.instants", "dsms.spelled"},  # DATE, TIME and UUID
     "dsms.sizes": set(),  # and of sizes
     "dsms.sessions": {"dsms.errors"},  # what statements see of a server
     "dsms.settings": {"dsms.sessions"},
@@ -85,17 +96,17 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.python_functions": {"dsms.errors"},  # calls of them, and the process that runs them
     # Arrow data from outside, judged before anything else sees it
     "dsms.untrusted": {"dsms.errors"},
-    "dsms.tabular": {"dsms.lists"},  # answers as tables
+    "dsms.tabular": {"dsms.lists", "dsms.structs", "dsms.typed_texts"},  # answers as tables
     # Whatever a user holds rows in -> columns, before any schema is known.
     "dsms.forms": {"dsms.errors", "dsms.instants", "dsms.untrusted", SCALARS},
     BAGS: {"dsms.lists"},
     SCALARS: set(),
-    "dsms.sql.types": {"dsms.instants"},
+    "dsms.sql.types": {"dsms.instants", "dsms.structs"},
     "dsms.sql.signatures": {"dsms.sql.types"},
     "dsms.aggregates.card": TYPES,
     "dsms.aggregates.cards": TYPES | {"dsms.aggregates.card"},
     "dsms.sql": {"dsms.codes", "dsms.errors", "dsms.instants", "dsms.lengths", "dsms.lists"}
-    | {SCALARS} | TYPES | CARDS,
+    | {SCALARS, "dsms.structs", "dsms.typed_texts"} | TYPES | CARDS,
     "dsms.file_texts": {"dsms.errors"},  # statements that name files
     # looking at files that statements name
     "dsms.file_folders": {"dsms.errors", "dsms.api"},
@@ -162,7 +173,7 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms.forms",
                     "dsms.instants",
                     BAGS, SCALARS, "dsms.lists", "dsms.tabular",
-                    "dsms.lengths", "dsms.sizes",
+                    "dsms.lengths", "dsms.sizes", "dsms.structs", "dsms.typed_texts",
                     "dsms.untrusted"},
     # Jobs on archives: with the engine's words and the store's files, without the engine.
     "dsms_spark": BELOW_STORAGE | {"dsms.storage", "dsms.oneshot", "dsms.intake", "dsms_client",
@@ -182,7 +193,13 @@ PROTOCOL = {
 ALLOWED |= {
     "dsms_client.protocol": {"dsms.errors"},
     "dsms_client.values": {"dsms.forms", SCALARS},
-    "dsms_client.columns": {"dsms.errors", "dsms.lists", "dsms.tabular"},
+    "dsms_client.columns": {
+        "dsms.errors",
+        "dsms.lists",
+        "dsms.structs",
+        "dsms.tabular",
+        "dsms.typed_texts",
+    },
     "dsms_client.tokens": {"dsms.errors"},
     "dsms_client.frames": {"dsms.errors", "dsms_client.protocol"},
     "dsms_spark.pipe": set(),

@@ -20,15 +20,19 @@ import polars as pl
 import pyarrow as pa
 
 from dsms.errors import DsmsError
+from dsms.instants import MIN_INSTANT
 from dsms.intake.convert import Converted, to_batch
 from dsms.sql.types import (
     BOOL,
     BYTES,
+    DATE,
     FLOAT,
     INT,
     INTERVAL,
     STRING,
+    TIME,
     TIMESTAMP,
+    UUID,
     Field,
     Schema,
     Type,
@@ -38,7 +42,7 @@ from dsms_client.outgoing import frame_of, frames_of
 from dsms_server import decode
 from dsms_server.decode import StreamShape
 
-TYPES = (BOOL, INT, FLOAT, decimal(20, 2), STRING, BYTES, TIMESTAMP, INTERVAL)
+TYPES = (BOOL, INT, FLOAT, decimal(20, 2), STRING, BYTES, TIMESTAMP, INTERVAL, DATE, TIME, UUID)
 BERLIN = dt.timezone(dt.timedelta(hours=2))
 DAY, SECOND = 86_400_000_000, 1_000_000
 
@@ -94,6 +98,7 @@ class Level(enum.IntEnum):
 
 
 REFUSED = object()
+ID = str(uuid.UUID(int=5))
 # the types that take a value, and what it becomes there
 VALUES: list[tuple[Any, dict[Type, Any]]] = [
     (None, dict.fromkeys(TYPES)),
@@ -103,10 +108,13 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [
     (np.timedelta64("NaT", "s"), dict.fromkeys(TYPES)),
     (True, {BOOL: True}),
     (np.bool_(False), {BOOL: False}),
-    (7, {INT: 7, FLOAT: 7.0, TYPES[3]: Decimal("7.00"), TIMESTAMP: 7, INTERVAL: 7}),
+    (7, {INT: 7, FLOAT: 7.0, TYPES[3]: Decimal("7.00"), TIMESTAMP: 7, INTERVAL: 7, TIME: 7}),
     (np.int8(-3), {INT: -3, FLOAT: -3.0, TYPES[3]: Decimal("-3.00"), TIMESTAMP: -3, INTERVAL: -3}),
     (np.uint64(2**64 - 1), {}),
-    (Level.HIGH, {INT: 3, FLOAT: 3.0, TYPES[3]: Decimal("3.00"), TIMESTAMP: 3, INTERVAL: 3}),
+    (
+        Level.HIGH,
+        {INT: 3, FLOAT: 3.0, TYPES[3]: Decimal("3.00"), TIMESTAMP: 3, INTERVAL: 3, TIME: 3},
+    ),
     (
         2**53 + 1,
         {INT: 2**53 + 1, TYPES[3]: Decimal(2**53 + 1), TIMESTAMP: 2**53 + 1, INTERVAL: 2**53 + 1},
@@ -141,28 +149,60 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [
         "2020-01-01 00:00:01,5",
         {STRING: "2020-01-01 00:00:01,5", TIMESTAMP: 18262 * DAY + 1_500_000},
     ),
-    ("20200101", {STRING: "20200101", TIMESTAMP: 18262 * DAY, TYPES[3]: Decimal("20200101.00")}),
+    (
+        "20200101",
+        {
+            STRING: "20200101",
+            TIMESTAMP: 18262 * DAY,
+            TYPES[3]: Decimal("20200101.00"),
+            DATE: 18262 * DAY,
+        },
+    ),
+    ("2020-1-2", {STRING: "2020-1-2", TIMESTAMP: 18263 * DAY, DATE: 18263 * DAY}),
+    ("2020-02-30", {STRING: "2020-02-30"}),
+    ("12:30", {STRING: "12:30", INTERVAL: 45_000 * SECOND, TIME: 45_000 * SECOND}),
+    (
+        "23:59:59.9999999",
+        {STRING: "23:59:59.9999999", INTERVAL: DAY - 1, TIME: DAY - 1},
+    ),
+    ("24:00", {STRING: "24:00", INTERVAL: DAY}),
+    (str(uuid.UUID(int=5)).upper(), {STRING: str(uuid.UUID(int=5)).upper(), UUID: ID}),
+    (f"{{{uuid.UUID(int=5).hex}}}", {STRING: f"{{{uuid.UUID(int=5).hex}}}", UUID: ID}),
+    (
+        DAY,
+        {
+            INT: DAY,
+            FLOAT: float(DAY),
+            TYPES[3]: Decimal(DAY),
+            TIMESTAMP: DAY,
+            INTERVAL: DAY,
+            DATE: DAY,
+        },
+    ),
     ("1 h 30 min", {STRING: "1 h 30 min", INTERVAL: 5400 * SECOND}),
     ("\ud800", {}),
     (b"\x00\xff", {BYTES: b"\x00\xff"}),
     (np.bytes_(b"ab"), {BYTES: b"ab"}),
     (bytearray(b"ab"), {BYTES: b"ab"}),
     (memoryview(b"ab"), {BYTES: b"ab"}),
-    (dt.datetime(1970, 1, 1, 2, tzinfo=BERLIN), {TIMESTAMP: 0}),
+    (dt.datetime(1970, 1, 1, 2, tzinfo=BERLIN), {TIMESTAMP: 0, DATE: 0}),
     (dt.datetime(1970, 1, 1, 2), {TIMESTAMP: 7200 * SECOND}),
-    (dt.date(1970, 1, 2), {TIMESTAMP: DAY}),
-    (dt.time(1), {}),
+    (dt.date(1970, 1, 2), {TIMESTAMP: DAY, DATE: DAY}),
+    (dt.date.min, {TIMESTAMP: MIN_INSTANT, DATE: MIN_INSTANT}),
+    (dt.time(1), {TIME: 3600 * SECOND}),
+    (dt.time.max, {TIME: DAY - 1}),
+    (dt.time(1, tzinfo=BERLIN), {}),
     (dt.timedelta(days=-1, microseconds=3), {INTERVAL: 3 - DAY}),
-    (pd.Timestamp("1970-01-01 00:00:00.000000001"), {TIMESTAMP: 0}),
+    (pd.Timestamp("1970-01-01 00:00:00.000000001"), {TIMESTAMP: 0, DATE: 0}),
     (pd.Timestamp("1969-12-31 23:59:59.999999999"), {TIMESTAMP: -1}),
-    (pd.Timestamp("1970-01-01 01:00", tz="Europe/Berlin"), {TIMESTAMP: 0}),
+    (pd.Timestamp("1970-01-01 01:00", tz="Europe/Berlin"), {TIMESTAMP: 0, DATE: 0}),
     (pd.Timedelta(1500, "ns"), {INTERVAL: 1}),
-    (pd.Period("1970-02", freq="M"), {TIMESTAMP: 31 * DAY}),
+    (pd.Period("1970-02", freq="M"), {TIMESTAMP: 31 * DAY, DATE: 31 * DAY}),
     (pd.Interval(0, 1), {}),
     (np.datetime64(-1, "ns"), {TIMESTAMP: -1}),
-    (np.datetime64(1, "M"), {TIMESTAMP: 31 * DAY}),
+    (np.datetime64(1, "M"), {TIMESTAMP: 31 * DAY, DATE: 31 * DAY}),
     (np.datetime64(1, "h"), {TIMESTAMP: 3600 * SECOND}),
-    (np.datetime64(3, "ps"), {TIMESTAMP: 0}),
+    (np.datetime64(3, "ps"), {TIMESTAMP: 0, DATE: 0}),
     (np.datetime64(10**6, "Y"), {TIMESTAMP: REFUSED}),
     (np.timedelta64(1_500_000_000, "ns"), {INTERVAL: 1_500_000}),
     (np.timedelta64(-1, "ns"), {INTERVAL: -1}),
@@ -171,8 +211,14 @@ VALUES: list[tuple[Any, dict[Type, Any]]] = [
     (np.timedelta64(2**62, "W"), {}),
     (np.timedelta64(5, "M"), {}),
     (np.timedelta64(5), {}),
-    (uuid.UUID(int=5), {}),
-    (pa.scalar(7), {INT: 7, FLOAT: 7.0, TYPES[3]: Decimal("7.00"), TIMESTAMP: 7, INTERVAL: 7}),
+    (uuid.UUID(int=5), {UUID: ID}),
+    (uuid.UUID(int=2**128 - 1).bytes, {BYTES: b"\xff" * 16, UUID: str(uuid.UUID(int=2**128 - 1))}),
+    (pa.scalar(dt.time(1), pa.time32("s")), {TIME: 3600 * SECOND}),
+    (pa.scalar(0, pa.date32()), {TIMESTAMP: 0, DATE: 0}),
+    (
+        pa.scalar(7),
+        {INT: 7, FLOAT: 7.0, TYPES[3]: Decimal("7.00"), TIMESTAMP: 7, INTERVAL: 7, TIME: 7},
+    ),
     (pa.scalar("text"), {STRING: "text"}),
     (pa.scalar(None, pa.int64()), dict.fromkeys(TYPES)),
     (pa.scalar(-1, pa.timestamp("ns", "Asia/Tokyo")), {TIMESTAMP: -1}),

@@ -1,9 +1,10 @@
 """Rows of plain values <-> Arrow, a column at a time.
 
-Physical Arrow types: TIMESTAMP and INTERVAL are int64 microseconds, DECIMAL is decimal128, BYTES is
-binary, LIST(T) a text of JSON.  On the wire a DECIMAL is text, BYTES is bin and NULL is nil.  At
-the edge (`dsms.tabular.tables.to_edge`) TIMESTAMP becomes ``timestamp[us]`` (UTC, naive), INTERVAL
-``duration[us]`` and LIST(T) ``list<T>``, which is what DataFrames want.
+Physical Arrow types: TIMESTAMP, INTERVAL, DATE (its midnight) and TIME (since midnight) are int64
+microseconds, DECIMAL is decimal128, BYTES is binary, UUID text, LIST(T) a text of JSON.  On the
+wire a DECIMAL is text, BYTES is bin and NULL is nil.  At the edge (`dsms.tabular.tables.to_edge`)
+TIMESTAMP becomes ``timestamp[us]`` (UTC, naive), INTERVAL ``duration[us]``, DATE ``date32``, TIME
+``time64[us]`` and LIST(T) ``list<T>``, which is what DataFrames want.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import pyarrow.compute as pc
 
 from dsms.errors import UsageError
 from dsms.lists import from_edge
+from dsms.structs import from_edge as struct_texts
 from dsms.tabular.kinds import arrow_type
+from dsms.typed_texts import from_edge as physical
 
 
 def rows_to_batch(
@@ -46,9 +49,9 @@ def to_values(array: pa.Array) -> list[Any]:
         # Arrow's text would be 1E-10
         return [None if v is None else f"{v:f}" for v in array.to_pylist()]
     if pa.types.is_temporal(kind):
-        return to_values(array.cast(pa.int64()))
-    if pa.types.is_list(kind):
-        return to_values(from_edge(array))
+        return to_values(physical(array))
+    if pa.types.is_list(kind) or pa.types.is_struct(kind):
+        return to_values(from_edge(array) if pa.types.is_list(kind) else struct_texts(array))
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return (
             array.to_pylist()

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from dsms.tabular.texts import cell
+
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -29,7 +31,11 @@ def literal(value: Any, sql: str) -> str:
             return f"TIMESTAMP '{_EPOCH + dt.timedelta(microseconds=value)}'"
         case "INTERVAL":
             return f"INTERVAL '{value} us'"
-        case "LIST":
+        case "DATE" | "TIME":
+            return f"{sql} '{cell(value, sql)}'"
+        case "UUID":
+            return f"UUID '{value}'"
+        case "LIST" | "STRUCT":
             return f"CAST({quoted(value)} AS {sql})"
         case _:
             return quoted(value)

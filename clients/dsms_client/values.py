@@ -55,7 +55,12 @@ def sendable(value: Any) -> Any:
             return _other(value)
     if isinstance(value, list):
         items = map(as_builtin, value)
-        return [_other(v) if isinstance(v, list) else sendable(v) for v in items]
+        return [_other(v) if isinstance(v, list | dict) else sendable(v) for v in items]
+    if isinstance(value, dict):
+        fields = {key: as_builtin(v) for key, v in value.items()}
+        return {
+            k: _other(v) if isinstance(v, list | dict) else sendable(v) for k, v in fields.items()
+        }
     return to_wire(value)
 
 

@@ -33,7 +33,7 @@ from dsms.operators.pieces import go_on
 from dsms.plan.identity import width
 from dsms.python_functions import Functions, host
 from dsms.storage.archive.job import OVERTAKEN, TRIES, ArchiveJob
-from dsms.storage.archive.schema import stored_type
+from dsms.storage.archive.schema import stored
 from dsms_spark.failures import explained
 from dsms_spark.mapped import no_sql
 from dsms_spark.query import Asked, ask
@@ -196,8 +196,10 @@ def query(
     asked = ask(urls, sql, limit)
     session = spark if spark is not None else get_session()
     asked, rows = run_asked(session, asked, lambda: ask(urls, sql, limit))
-    wanted = [stored_type(f.type) for f in asked.bound.schema]
-    columns = [c.cast(t) for c, t in zip(rows.columns, wanted, strict=True)]
+    schema = asked.bound.schema
+    columns = [
+        stored(c.cast(f.type.arrow), f.type) for c, f in zip(rows.columns, schema, strict=True)
+    ]
     return pa.table(columns, names=[f.name for f in asked.bound.schema])
 
 

@@ -54,8 +54,14 @@ def format_of(target: str, said: str | None) -> tuple[str, bool]:
 
 
 def edge_schema(schema: Schema, marks: bool) -> pa.Schema:
-    """The columns as others see them: INTERVAL is a duration, TIMESTAMP an instant in UTC."""
-    edge = {Kind.TIMESTAMP: pa.timestamp("us", "UTC"), Kind.INTERVAL: pa.duration("us")}
+    """The columns as others see them: INTERVAL is a duration, TIMESTAMP an instant in UTC, DATE and
+    TIME are Arrow's."""
+    edge = {
+        Kind.TIMESTAMP: pa.timestamp("us", "UTC"),
+        Kind.INTERVAL: pa.duration("us"),
+        Kind.DATE: pa.date32(),
+        Kind.TIME: pa.time64("us"),
+    }
     fields = [pa.field(f.name, edge.get(f.type.kind, f.type.arrow)) for f in schema]
     return pa.schema(fields + [pa.field(name, pa.int64()) for name in MARKS] * marks)
 

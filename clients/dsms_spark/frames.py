@@ -20,6 +20,7 @@ from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import INDEX, Archive, IndexFile, Manifest
 from dsms.storage.archive.schema import EXP, MARKS, TS, Filled, in_files, names_of
 from dsms.storage.archive.work import PartitionFiles, Work
+from dsms.typed_texts import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,7 +51,11 @@ def spark_schema(schema: Schema) -> Any:
         Kind.BYTES: t.BinaryType(),
         Kind.TIMESTAMP: t.TimestampType(),
         Kind.INTERVAL: t.LongType(),
+        Kind.DATE: t.DateType(),
+        Kind.TIME: t.LongType(),
+        Kind.UUID: t.StringType(),
         Kind.LIST: t.StringType(),
+        Kind.STRUCT: t.StringType(),
     }
     fields = [
         t.StructField(
@@ -83,8 +88,13 @@ def _filled(field: Field, default: Filled) -> Column:
 
     said, names = f.lit(default.value), (n.replace("`", "``") for n in names_of(field))
     here = f.coalesce(*(f.col(f"`{name}`") for name in names))
-    instant = field.type.kind is Kind.TIMESTAMP
-    value = f.timestamp_micros(said) if instant else said.cast(spark_schema((field,))[0].dataType)
+    match field.type.kind:
+        case Kind.TIMESTAMP:
+            value = f.timestamp_micros(said)
+        case Kind.DATE:
+            value = f.date_from_unix_date((said / DAY).cast("int"))
+        case _:
+            value = said.cast(spark_schema((field,))[0].dataType)
     return f.when(here.isNull() & (f.col(TS) <= default.upto), value).otherwise(here)
 
 
@@ -289,6 +299,8 @@ def _plain(value: Any) -> Any:
     match value:
         case datetime.datetime():
             return (value.replace(tzinfo=None) - EPOCH) // datetime.timedelta(microseconds=1)
+        case datetime.date():
+            return (value - EPOCH.date()).days * DAY
         case bool() | int() | float() | str() | bytes() | Decimal():
             return value
     return None

@@ -13,6 +13,7 @@ from dsms.sql.types import ALWAYS, FOREVER, Field, Kind, Schema
 from dsms.storage.archive.job import ArchiveSource
 from dsms.storage.archive.manifest import Archive
 from dsms.storage.archive.schema import EXP, ID, TS
+from dsms.typed_texts import DAY
 from dsms_spark.frames import read_files
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def _asked(conditions: Iterable[Condition], schema: Schema) -> Iterable[str]:
 def _spelled(value: object, field: Field) -> str | None:
     """A constant as it is compared with a Parquet column."""
     text = literal(Lit(value, field.type), SPARK)
-    return (
-        f"timestamp_micros({text})"
-        if text is not None and field.type.kind is Kind.TIMESTAMP
-        else text
-    )
+    if text is not None and field.type.kind is Kind.TIMESTAMP:
+        return f"timestamp_micros({text})"
+    if text is not None and field.type.kind is Kind.DATE:
+        return f"date_from_unix_date(CAST({text} DIV {DAY} AS INT))"
+    return text
 
 
 def _column(field: Field, place: int, wanted: bool) -> str:
@@ -73,6 +74,8 @@ def _column(field: Field, place: int, wanted: bool) -> str:
     match field.type.kind:
         case Kind.TIMESTAMP:
             return f"unix_micros({name}) AS c{place}"
+        case Kind.DATE:
+            return f"unix_date({name}) * {DAY}L AS c{place}"
         case Kind.FLOAT:
             return f"nanvl({name}, {name}) AS c{place}"
         case _:

@@ -13,6 +13,7 @@ from dsms.errors import UsageError
 from dsms.lists import from_edge
 from dsms.sql.types import Kind, Type
 from dsms.storage.archive.schema import type_of
+from dsms.structs import from_edge as struct_texts
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -99,7 +100,11 @@ def struct(columns: Sequence[tuple[str, Type]]) -> StructType:
         Kind.BYTES: t.BinaryType(),
         Kind.TIMESTAMP: t.TimestampType(),
         Kind.INTERVAL: t.DayTimeIntervalType(),
+        Kind.DATE: t.DateType(),
+        Kind.TIME: t.LongType(),
+        Kind.UUID: t.StringType(),
         Kind.LIST: t.StringType(),
+        Kind.STRUCT: t.StringType(),
         Kind.NULL: t.NullType(),
     }
     return t.StructType(
@@ -145,9 +150,9 @@ def _cast(column: Any, wanted: pa.DataType) -> Any:
         and pa.types.is_timestamp(wanted)
     ):
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))  # without a zone it means UTC
-    if pa.types.is_list(column.type):
+    if pa.types.is_list(column.type) or pa.types.is_struct(column.type):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return from_edge(whole)
+        return from_edge(whole) if pa.types.is_list(column.type) else struct_texts(whole)
     return column.cast(wanted)
 
 

@@ -15,7 +15,8 @@ from dsms.sql.types import ALWAYS, FOREVER, Field, Kind
 from dsms.storage.archive.landing import Landing, snapshot
 from dsms.storage.archive.manifest import Archive, Manifest
 from dsms.storage.archive.prune import KeyRange, ReadPlan, plan
-from dsms.storage.archive.schema import EXP, TS, stored_schema
+from dsms.storage.archive.schema import EXP, TS, kept, stored_schema
+from dsms.typed_texts import DAY
 from dsms_spark.frames import read_files
 from dsms_spark.tasks import watched
 
@@ -130,8 +131,11 @@ def _wanted(reading: Reading) -> Column:
     if reading.key is not None:
         assert reading.manifest.key is not None
         field = next(c for c in reading.manifest.schema if c.name == reading.manifest.key)
-        is_instant = field.type.kind is Kind.TIMESTAMP
-        value = f.timestamp_micros(f.lit(reading.key)) if is_instant else f.lit(reading.key)
+        value = f.lit(reading.key)
+        if field.type.kind is Kind.TIMESTAMP:
+            value = f.timestamp_micros(value)
+        elif field.type.kind is Kind.DATE:
+            value = f.date_from_unix_date(f.lit(reading.key // DAY))
         wanted &= f.col("`" + field.name.replace("`", "``") + "`") == value
     return wanted
 
@@ -151,7 +155,7 @@ def probe(
 def shown(table: pa.Table, reading: Reading) -> tuple[list[str], list[str], pa.Table]:
     """Names, SQL types and physical columns of rows, for printing."""
     schema = reading.manifest.schema
-    columns = [table.column(i).cast(f.type.arrow) for i, f in enumerate(schema)]
+    columns = [kept(table.column(i), f.type) for i, f in enumerate(schema)]
     names = [f.name for f in schema]
     return names, [str(f.type) for f in schema], pa.table(columns, names=names)
 

@@ -114,7 +114,9 @@ def _type(type_: Type | None) -> Any:
         Kind.FLOAT: t.DoubleType,
         Kind.STRING: t.StringType,
         Kind.BYTES: t.BinaryType,
+        Kind.UUID: t.StringType,
         Kind.LIST: t.StringType,
+        Kind.STRUCT: t.StringType,
         Kind.NULL: t.IntegerType,
     }
     if type_ is None:

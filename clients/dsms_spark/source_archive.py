@@ -178,11 +178,13 @@ def _plain(value: Any) -> Any:
     import datetime as dt
 
     from dsms.intake.values import physical
-    from dsms.sql.types import INTERVAL
+    from dsms.sql.types import DATE, INTERVAL
 
     match value:
         case dt.datetime():
             return physical(value, TIMESTAMP)
+        case dt.date():
+            return physical(value, DATE)
         case dt.timedelta():
             return physical(value, INTERVAL)
     return value

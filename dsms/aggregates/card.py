@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dsms.sql.signatures import FunctionError, Match, Overload, Types
-from dsms.sql.types import Kind, Type, list_of
+from dsms.sql.types import NESTED, Kind, Type, list_of
 
 # What an aggregate needs to know of an argument.  word: values in order (or codes with ranks);
 # code: values, in any order;  wide: a number of up to two words;  valid: only whether it is NULL
@@ -104,7 +104,7 @@ def of_decimal(text: str, result: Callable[[Type], Type]) -> Overload:
 
 def items(args: Types) -> Type:
     """The list of values of the first argument.  FunctionError `nested`: these are lists."""
-    if args[0].kind is Kind.LIST:
+    if args[0].kind in NESTED:
         raise FunctionError("nested", "a list can't hold lists")
     return list_of(args[0])
 

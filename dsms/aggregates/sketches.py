@@ -200,7 +200,7 @@ class TopK(Sketches):
     def _value(self, item: str) -> Any:
         """The plain value that an item stands for."""
         match self.type.kind:
-            case Kind.STRING:
+            case Kind.STRING | Kind.UUID:
                 return item
             case Kind.BOOL:
                 return item == "1"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from dsms.sql.types import FOREVER, MIN_INSTANT, Schema
 from dsms.state.columns import all_sliced
 from dsms.state.queue import BatchQueue
-from dsms.storage.archive.schema import names_of, stored_schema, stored_type
+from dsms.storage.archive.schema import names_of, stored, stored_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,13 @@ def table_of(rows: Sequence[Leaving], schema: Schema, columns: Schema) -> pa.Tab
     made, total = [], sum(map(len, rows))
     for f in columns:
         k = next((known[n] for n in names_of(f) if n in known), None)
-        stored = stored_type(f.type)
         if k is None:
             default = None if f.default is None else f.default.value
-            alike = pa.repeat(pa.scalar(default, f.type.arrow), total).cast(stored)
+            alike = stored(pa.repeat(pa.scalar(default, f.type.arrow), total), f.type)
             made.append(pa.chunked_array([alike]))
             continue
         chunks = pa.chunked_array([r.cols[k] for r in rows], f.type.arrow)
-        made.append(chunks if stored == f.type.arrow else chunks.cast(stored))
+        made.append(stored(chunks, f.type))
     dies = [np.full(len(r), FOREVER, np.int64) if r.dies is None else r.dies for r in rows]
     for parts in ([r.born for r in rows], dies, [r.number for r in rows]):
         made.append(pa.chunked_array([pa.array(p, pa.int64()) for p in parts], pa.int64()))

@@ -23,12 +23,24 @@ def without_encodings(array: pa.Array) -> pa.Array:
         return without_encodings(array.dictionary).take(array.indices)
     if kinds.is_run_end_encoded(array.type):
         return without_encodings(without_runs(array))
+    if kinds.is_struct(array.type):
+        return _plain_fields(array)
     return without_views(array) if not _has_odd_items(array.type) else _listed_anew(array)
+
+
+def _plain_fields(array: pa.StructArray) -> pa.StructArray:
+    """Structs whose fields are not encoded, nor views."""
+    columns = [without_encodings(column) for column in array.flatten()]
+    fields = [pa.field(f.name, c.type) for f, c in zip(array.type, columns, strict=True)]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
     """The type of `without_encodings` of an array of the type."""
     type_ = decoded(type_)
+    if kinds.is_struct(type_):
+        return pa.struct([pa.field(f.name, plain_type(f.type)) for f in type_])
     if _has_odd_items(type_):
         return pa.large_list(plain_type(type_.value_type))
     return without_views(pa.array([], type_)).type if is_view(type_) else type_
@@ -56,6 +68,7 @@ def for_frames(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     kind = array.type
     if not (
         is_view(kind)
+        or kinds.is_struct(kind)
         or kinds.is_run_end_encoded(kind)
         or _has_odd_items(decoded(kind))
         or (kinds.is_dictionary(kind) and is_view(kind.value_type))

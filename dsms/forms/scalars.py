@@ -7,8 +7,9 @@ refusal.
                   rounded down
     Length        timedelta, NumPy's timedelta64 of any unit that has a length, pandas' Timedelta
     bool, int, float, Decimal, str, bytes   themselves, and NumPy's scalars of these
+    dict          maps whose keys are texts, and Arrow's structs, whose values stay as they are
     list          lists, tuples and NumPy's arrays of one dimension, whose items stay as they are
-    Other         anything else
+    Other         anything else; times of a day and UUIDs by their texts
 
 NumPy and pandas are never imported here: a value of theirs shows that they are there.
 """
@@ -17,10 +18,12 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FAR = 2**62  # µs: outside the years 0001-9999 in both directions
@@ -80,7 +83,7 @@ class Other:
 
 
 _PLAIN = frozenset(
-    {type(None), bool, int, float, str, bytes, Decimal, Instant, Length, Other, list}
+    {type(None), bool, int, float, str, bytes, Decimal, Instant, Length, Other, list, dict}
 )
 _NAMES = {Instant: "datetime", Length: "timedelta"}
 
@@ -139,6 +142,10 @@ def _from_python(value: Any) -> Any:
         return Instant(
             (dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC) - EPOCH) // _MICRO
         )
+    if isinstance(value, dt.time):
+        return Other("time", value.isoformat())
+    if type(value) is UUID:
+        return Other("UUID", str(value))
     if isinstance(value, dt.timedelta):
         return Length(value // _MICRO)
     if isinstance(value, str):
@@ -151,6 +158,8 @@ def _from_python(value: Any) -> Any:
         return float(value)
     if isinstance(value, (list, tuple)):  # as a tuple a list comes over a connection
         return list(value)
+    if isinstance(value, Mapping) and all(type(key) is str for key in value):
+        return dict(value)
     if isinstance(value, Other):  # a class of these
         return value
     return int(value) if isinstance(value, Integral) else _other(value)
@@ -167,6 +176,17 @@ def _from_arrow(value: Any) -> Any:
         return _from_arrow(value.value)
     if kinds.is_date(value.type):  # one that Python's own has no year for, too
         return Instant(value.value * (_DAY if kinds.is_date32(value.type) else 1000))
+    if kinds.is_time(value.type):
+        per_second = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}[value.type.unit]
+        us = value.value * 10**6 // per_second
+        return Other(
+            "time",
+            str(
+                dt.time(
+                    us // 3_600_000_000, us // 60_000_000 % 60, us // 1_000_000 % 60, us % 1_000_000
+                )
+            ),
+        )
     if kinds.is_timestamp(value.type) or kinds.is_duration(value.type):
         form = np.datetime64 if kinds.is_timestamp(value.type) else np.timedelta64
         return _from_numpy_time(form(value.value, value.type.unit), np)

@@ -13,6 +13,10 @@ What is accepted for each SQL type, whichever way it comes (all else is a `Misma
              (µs).  Without a zone: UTC.  Finer than µs: rounded down, also before 1970.
   LIST       lists, large lists, list views and lists of one size, of what their items take; text
              of JSON
+  DATE       dates, timestamps at midnight (UTC), text of `dsms.typed_texts`, ints (µs)
+  TIME       times of any unit (finer than µs: rounded down), text, ints (µs since midnight)
+  UUID       values of 16 bytes, Arrow's UUIDs, text
+  STRUCT     structs of what their fields take, which may lack some (NULL); text of JSON
   INTERVAL   durations of any unit (finer than µs: rounded down), text of `dsms.lengths`, ints (µs)
 
 No Python per value here but for rare text; `values.py` does that for lists that fail as a whole.
@@ -29,22 +33,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from dsms import lists
 from dsms.decimals import decimals, resized, whole
 from dsms.forms.encodings import plain_type, without_encodings
 from dsms.forms.frames import without_extension
-from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants
+from dsms.instants import instants
 from dsms.instants import why_not as why_no_instant
+from dsms.intake import containers
+from dsms.intake.hints import hint_for, is_text
 from dsms.intake.values import physical, shown
 from dsms.lengths import lengths
-from dsms.sql.types import Kind, Type, item_of
-from dsms.untrusted.contents import check_items
-from dsms.untrusted.types import is_list, why_not
+from dsms.sql.types import NESTED, Kind, Type
+from dsms.typed_texts import READ, from_edge, odd_counts, uuids_of, why_not_count
+from dsms.typed_texts import why_not as why_no_value
+from dsms.untrusted.types import why_not
 from dsms.untrusted.views import is_view
 
 TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 _FAR = 2**62  # µs: outside the years 0001-9999 in both directions
 _EXACT = 2**53  # whole floats up to here are what they were before they became floats
+
+
+# kinds of which not every value of their physical type is one
+_JUDGED = (*NESTED, Kind.DATE, Kind.TIME, Kind.UUID)
 
 
 @dataclass
@@ -62,7 +72,7 @@ def to_physical(array: pa.Array, type_: Type) -> pa.Array:
     Instants too far for int64 µs become ±2^62, which lies outside every year that is allowed.
     Raises Mismatch.
     """
-    if array.type == type_.arrow and type_.kind is not Kind.LIST:
+    if array.type == type_.arrow and type_.kind not in _JUDGED:
         return array
     why = why_not(array.type)
     if why is not None:
@@ -266,39 +276,45 @@ def _interval(a: pa.Array, t: Type) -> pa.Array | None:
     return _micros(a) if kinds.is_duration(a.type) or kinds.is_integer(a.type) else None
 
 
-def _list(a: pa.Array, t: Type) -> pa.Array | None:
+def _date(a: pa.Array, t: Type) -> pa.Array | None:
+    return a if is_text(a.type) else _timestamp(a, t)
+
+
+def _time(a: pa.Array, t: Type) -> pa.Array | None:
+    if kinds.is_time(a.type) and a.type.unit == "ns":
+        ticks = a.cast(pa.int64())
+        return with_nulls_of(int_values(ticks) // 1000, ticks)
+    if kinds.is_time(a.type):
+        return from_edge(a)
+    return a if is_text(a.type) else _int(a, t) if kinds.is_integer(a.type) else None
+
+
+def _uuid(a: pa.Array, t: Type) -> pa.Array | None:
     if is_text(a.type):
-        return _json(a.cast(pa.string()), t)
-    if not is_list(a.type):
-        return None
-    item = item_of(t)
-    count = pc.list_value_length(a).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    if len(count) and count.max() > lists.MOST:
-        row = int(np.argmax(count))
-        raise ValueError(f"{count[row]} items in row {row}: {lists.MOST} are the most")
-    items = a.flatten()
-    check_items(items)
-    values = to_physical(items, item) if len(items) else pa.array([], item.arrow)
-    if item.kind is Kind.TIMESTAMP:
-        _within_years(values)
-    found = lists.made(np.concatenate([[0], np.cumsum(count)]), values, str(item))
-    return pc.if_else(a.is_valid(), found, pa.nulls(len(a), pa.string())) if a.null_count else found
+        return a
+    blobs = _bytes(a, t)
+    if blobs is not None and pc.any(pc.not_equal(pc.binary_length(blobs), 16)).as_py():
+        raise ValueError("a UUID has 16 bytes")
+    return None if blobs is None else uuids_of(blobs)
 
 
-def _json(texts: pa.Array, t: Type) -> pa.Array:
-    found, bad = lists.canonical(texts, str(t.item), exact=True)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"str {shown(texts[row].as_py())} in row {row}: a list is written [1, 2, 3]"
-        )
-    return found
+def _typed(as_text: Callable[[pa.Array, Type], pa.Array | None]) -> Callable[..., pa.Array | None]:
+    """A DATE, TIME or UUID of what `as_text` leaves as text, or as microseconds to be judged."""
 
+    def convert(a: pa.Array, t: Type) -> pa.Array | None:
+        found = as_text(a, t)
+        if found is None or (t.kind is Kind.UUID and not is_text(a.type)):
+            return found
+        if is_text(found.type):
+            return _read(found, READ[str(t)], lambda text: why_no_value(text, str(t)))
+        wrong = odd_counts(found, str(t))
+        if pc.any(wrong, min_count=0).as_py():
+            row = pc.index(wrong, True).as_py()
+            count = found[row].as_py()
+            raise ValueError(f"{a[row]} in row {row}: {why_not_count(count, str(t))}")
+        return found
 
-def _within_years(instants_: pa.Array) -> None:
-    low, high = pc.min_max(instants_).values()
-    if low.is_valid and (low.as_py() < MIN_INSTANT or high.as_py() > MAX_INSTANT):
-        raise ValueError("an instant is outside the years 0001-9999")
+    return convert
 
 
 def _read(
@@ -321,32 +337,6 @@ def _micros(a: pa.Array) -> pa.Array:
     return with_nulls_of(to_micros(int_values(ticks), TICKS[a.type.unit]), ticks)
 
 
-def is_text(t: pa.DataType) -> bool:
-    """Whether values are strings of one form or another."""
-    return bool(kinds.is_string(t) or kinds.is_large_string(t) or kinds.is_string_view(t))
-
-
-def hint_for(got: pa.DataType, wanted: Type) -> str | None:
-    """What to do where a column of the one type can't be the other."""
-    if kinds.is_run_end_encoded(got):
-        got = got.value_type
-    if kinds.is_floating(got):
-        return _FLOAT_HINTS.get(wanted.kind)
-    if kinds.is_decimal(got) and wanted.kind is Kind.FLOAT:
-        return "convert the column to float64 before it is sent, or declare it DECIMAL"
-    if is_text(got) and wanted.kind in (Kind.BOOL, Kind.INT, Kind.FLOAT):
-        return f"text is not taken for {wanted}: convert the column before it is sent"
-    return None
-
-
-_FLOAT_HINTS = {
-    Kind.DECIMAL: "binary floats are not exact: send decimals, integers or text",
-    Kind.INT: "round the column before it is sent (in pandas .round().astype('Int64') keeps its "
-    "gaps), or declare it FLOAT",
-    Kind.TIMESTAMP: "a number of seconds has no unit here: send timestamps, or integers of "
-    "microseconds",
-    Kind.INTERVAL: "a number has no unit here: send durations, or integers of microseconds",
-}
 _CONVERT = {
     Kind.BOOL: _bool,
     Kind.INT: _int,
@@ -356,5 +346,9 @@ _CONVERT = {
     Kind.BYTES: _bytes,
     Kind.TIMESTAMP: _timestamp,
     Kind.INTERVAL: _interval,
-    Kind.LIST: _list,
+    Kind.DATE: _typed(_date),
+    Kind.TIME: _typed(_time),
+    Kind.UUID: _typed(_uuid),
+    Kind.LIST: lambda a, t: containers.lists_of(a, t, to_physical),
+    Kind.STRUCT: lambda a, t: containers.structs_of(a, t, to_physical),
 }

@@ -26,8 +26,9 @@ from dsms.errors import UsageError
 from dsms.forms.arrays import Values, inferred
 from dsms.forms.frames import Named, is_rows, named, ordinary, without_extension
 from dsms.forms.scalars import Instant, a, as_builtin, kind_name, shown
-from dsms.intake.columns import Mismatch, hint_for, joined, to_physical
+from dsms.intake.columns import Mismatch, joined, to_physical
 from dsms.intake.defaults import default_values, extended, filled, least, needed
+from dsms.intake.hints import hint_for
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Field, Kind, Schema, Type

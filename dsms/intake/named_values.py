@@ -13,7 +13,7 @@ from dsms.errors import UsageError
 from dsms.intake.keys import Keys
 from dsms.intake.values import physical
 from dsms.sql.catalog import StreamDef
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import NESTED, Kind, Type
 
 MOST = 1 << 16  # combinations at a time
 _SEVERAL = (list, tuple, set, frozenset, np.ndarray, pa.Array)
@@ -42,8 +42,9 @@ def named_values(
 
 
 def _array(values: Sequence[Any], type_: Type, name: str) -> pa.Array:
-    if type_.kind is Kind.LIST:
-        raise UsageError("DS335", f"column {name} is a list, and rows are told by single values")
+    if type_.kind in NESTED:
+        what = "list" if type_.kind is Kind.LIST else "struct"
+        raise UsageError("DS335", f"column {name} is a {what}, and rows are told by single values")
     if not values:
         raise UsageError("DS335", f"column {name} is given no value")
     try:

@@ -6,10 +6,11 @@ import datetime as dt
 import re
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
-from dsms import lists
+from dsms import lists, structs, typed_texts
 from dsms.forms.scalars import EPOCH, Instant, Length, Other, as_builtin, kind_name, shown
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instant, why_not
 from dsms.lengths import interval_of
@@ -177,6 +178,32 @@ def _interval(value: Any, type_: Type) -> int:
     return _count(value.us if isinstance(value, Length) else value, type_)
 
 
+def _typed(value: Any, type_: Type) -> int | str:
+    """A DATE, TIME or UUID."""
+    sql = str(type_)
+    if isinstance(value, Other) and value.kind == _OWN.get(sql):
+        value = value.text
+    if isinstance(value, str):
+        found = typed_texts.value_of(value, sql)
+        if found is None:
+            raise _wrong(value, type_, f": {typed_texts.why_not(value, sql)}")
+        return found
+    if _was_text(value):
+        raise _wrong(value, type_, f": {typed_texts.why_not(_NO_UNICODE, sql)}")
+    if type_.kind is Kind.UUID and isinstance(value, bytes) and len(value) == 16:
+        return str(UUID(bytes=value))
+    if type_.kind is Kind.UUID:
+        raise _wrong(value, type_)
+    instant = isinstance(value, Instant) and type_.kind is Kind.DATE
+    count = _count(value.near if instant else value, type_)
+    if why := typed_texts.why_not_count(count, sql):
+        raise _wrong(value, type_, f": {why}")
+    return count
+
+
+_OWN = {"TIME": "time", "UUID": "UUID"}  # Python's classes for them
+
+
 def _list(value: Any, type_: Type) -> str:
     """The list's one text."""
     if isinstance(value, str):
@@ -200,6 +227,45 @@ def _list(value: Any, type_: Type) -> str:
     return f"[{', '.join(spelled)}]"
 
 
+def _struct(value: Any, type_: Type) -> str:
+    """The struct's one text."""
+    fields = type_.spelled_fields
+    if isinstance(value, str):
+        found, bad = structs.canonical(pa.array([_string(value, type_)]), fields)
+        if bad[0]:
+            raise _wrong(value, type_, ": a struct is written " + structs.example(fields))
+        text: str = found[0].as_py()
+        return text
+    if not isinstance(value, dict) or not all(type(key) is str for key in value):
+        raise _wrong(value, type_)
+    given = _by_field(value, type_)
+    columns = []
+    for name, of in type_.fields:
+        inside = physical(given.get(name), of)
+        far = of.kind is Kind.TIMESTAMP and inside is not None
+        if far and not MIN_INSTANT <= inside <= MAX_INSTANT:
+            raise _wrong(value, type_, ", where an instant is outside the years 0001-9999")
+        columns.append(pa.array([inside], of.arrow))
+    made: str = structs.made(columns, fields)[0].as_py()
+    return made
+
+
+def _by_field(value: dict[str, Any], type_: Type) -> dict[str, Any]:
+    """The values by the names of fields, which are matched as they are spelled, else in any
+    case."""
+    names = {name: name for name, _ in type_.fields}
+    folded = {name.casefold(): name for name in names}
+    given: dict[str, Any] = {}
+    for key, inside in value.items():
+        name = names.get(key) or folded.get(str(key).casefold())
+        if name is None:
+            raise _wrong(value, type_, f", which has a field {shown(key)}")
+        if name in given:
+            raise _wrong(value, type_, f", which has field {name} twice")
+        given[name] = inside
+    return given
+
+
 _PHYSICAL = {
     Kind.BOOL: _bool,
     Kind.INT: _int,
@@ -209,5 +275,9 @@ _PHYSICAL = {
     Kind.BYTES: _bytes,
     Kind.TIMESTAMP: _timestamp,
     Kind.INTERVAL: _interval,
+    Kind.DATE: _typed,
+    Kind.TIME: _typed,
+    Kind.UUID: _typed,
     Kind.LIST: _list,
+    Kind.STRUCT: _struct,
 }

@@ -9,7 +9,7 @@ their texts are.  Whatever keeps, finds, joins or counts texts does so with list
     FLOAT      as CAST writes it, 0.0 for -0.0; in quotes "NaN", "Infinity", "-Infinity"
     STRING     in quotes, with \\" \\\\ \\b \\f \\n \\r \\t and \\u00xx where they must be
     BYTES      pairs of hexadecimal digits in quotes
-    TIMESTAMP, INTERVAL   as CAST writes them, in quotes
+    TIMESTAMP, INTERVAL, DATE, TIME, UUID   as CAST writes them, in quotes
 
 Types of items are given by their SQL names; items are in their physical Arrow types (TIMESTAMP and
 INTERVAL as int64 microseconds).  No Python per item but for what is rare: escaped texts, BYTES."""
@@ -26,9 +26,9 @@ from dsms.lists.texts import joined, made, plain_items, quoted_texts, spelled_it
 from dsms.lists.values import EDGE, PHYSICAL, arrow_item, inexact, item_values, without
 
 __all__ = [
-    "MOST", "Items", "arrow_item", "at_edge", "canonical", "counts", "cut", "from_edge", "item_of",
-    "item_values", "items", "joined", "made", "plain_items", "quoted_texts", "read",
-    "spelled_items", "well_formed", "written",
+    "MOST", "Items", "arrow_item", "at_edge", "canonical", "counts", "cut", "from_edge",
+    "item_name", "item_of", "item_values", "items", "joined", "made", "plain_items",
+    "quoted_texts", "read", "spelled_items", "well_formed", "written",
 ]  # a long list  # fmt: skip
 
 MOST = 1 << 16  # items of one list
@@ -55,18 +55,23 @@ def at_edge(texts: pa.Array, sql: str) -> pa.ListArray:
     """Lists as they are kept, as others see them: instants and lengths have types of their own."""
     found = read(texts, sql)
     to = arrow_item(sql, edge=True)
-    return found if found.type.value_type == to else found.cast(pa.list_(to))
+    if found.type.value_type == to:
+        return found
+    found = found.cast(pa.list_(pa.timestamp("us"))) if sql == "DATE" else found
+    return found.cast(pa.list_(to))
 
 
 def from_edge(array: pa.Array) -> pa.Array:
     """Arrow's lists of whatever values an answer has, as texts."""
     kind = array.type.value_type
     physical = pa.int64() if pa.types.is_temporal(kind) else kind
+    if pa.types.is_date(kind):
+        array = array.cast(pa.list_(pa.timestamp("us")))
     lists_ = array if physical == kind else array.cast(pa.list_(physical))
-    return written(lists_, _named(kind))
+    return written(lists_, item_name(kind))
 
 
-def _named(kind: pa.DataType) -> str:
+def item_name(kind: pa.DataType) -> str:
     """The SQL name of items that Arrow has as such."""
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from dsms import spelled
 from dsms.lists.values import ODD_FLOATS
+from dsms.typed_texts import texts_of
 
 _TEXT = pa.string()
 
@@ -49,7 +50,7 @@ def spelled_items(values: pa.Array, sql: str) -> pa.Array:
     texts = plain_items(values, sql)
     if name == "STRING":
         texts = quoted_texts(texts)
-    elif name in ("BYTES", "TIMESTAMP", "INTERVAL"):
+    elif name in ("BYTES", "TIMESTAMP", "INTERVAL", "DATE", "TIME", "UUID"):
         texts = pc.binary_join_element_wise('"', texts, '"', "")
     elif (
         name == "FLOAT" and pc.any(odd := pc.is_in(texts, pa.array([*ODD_FLOATS.values()]))).as_py()
@@ -73,6 +74,8 @@ def plain_items(values: pa.Array, sql: str) -> pa.Array:
             return spelled.instants(values)
         case "INTERVAL":
             return spelled.lengths(values)
+        case "DATE" | "TIME" | "UUID":
+            return texts_of(values, sql)
         case "BYTES":
             return pa.array([None if v is None else v.hex() for v in values.to_pylist()], _TEXT)
         case _:

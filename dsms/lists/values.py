@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dsms import typed_texts
 from dsms.decimals import decimals
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants
 from dsms.lengths import lengths
@@ -32,10 +33,11 @@ def arrow_item(sql: str, edge: bool = False) -> pa.DataType:
     return PHYSICAL[sql]
 
 
-EDGE = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
+EDGE = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us"), **typed_texts.EDGE}
 PHYSICAL = {
     "BOOL": pa.bool_(), "INT": pa.int64(), "FLOAT": pa.float64(), "STRING": pa.string(),
     "BYTES": pa.binary(), "TIMESTAMP": pa.int64(), "INTERVAL": pa.int64(), "NULL": pa.null(),
+    "DATE": pa.int64(), "TIME": pa.int64(), "UUID": pa.string(),
 }  # a table  # fmt: skip
 
 
@@ -69,6 +71,7 @@ def inexact(texts: pa.Array, values: pa.Array) -> np.ndarray:
 
 _IN_QUOTES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     **dict.fromkeys(("STRING", "BYTES", "TIMESTAMP", "INTERVAL"), lambda quoted: quoted),
+    **dict.fromkeys(("DATE", "TIME", "UUID"), lambda quoted: quoted),
     **dict.fromkeys(("BOOL", "INT"), lambda quoted: ~quoted),
     **dict.fromkeys(("FLOAT", "DECIMAL"), lambda quoted: np.ones(len(quoted), np.bool_)),
     "NULL": lambda quoted: np.zeros(len(quoted), np.bool_),
@@ -159,6 +162,9 @@ _READ: dict[str, Read] = {
     "BYTES": _read_bytes,
     "TIMESTAMP": _read_instant,
     "INTERVAL": lambda texts, to: lengths(texts),
+    "DATE": lambda texts, to: typed_texts.dates(texts),
+    "TIME": lambda texts, to: typed_texts.times(texts),
+    "UUID": lambda texts, to: typed_texts.uuids(texts),
     "NULL": lambda texts, to: pa.nulls(len(texts)),
 }
 _ONE: dict[str, Callable[[str, pa.DataType], Any]] = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import WHOLE, Kind, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Dialect:
     odd: Callable[[str], bool] | None = None
 
     def type(self, t: Type) -> str:
-        """The name of a type; TIMESTAMP and INTERVAL are whole numbers here, as everywhere
-        inside."""
+        """The name of a type; TIMESTAMP, INTERVAL, DATE and TIME are whole numbers here, as
+        everywhere inside."""
         digits = f"({t.precision},{t.scale})" if t.kind is Kind.DECIMAL else ""
         return self.types[t.kind] + digits
 
 
 def _types(blob: str, text: str) -> dict[Kind, str]:
-    integers = dict.fromkeys((Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL), "BIGINT")
+    integers = dict.fromkeys(WHOLE, "BIGINT")
     return {
         **integers,
         Kind.BOOL: "BOOLEAN",
@@ -50,7 +50,9 @@ def _types(blob: str, text: str) -> dict[Kind, str]:
         Kind.DECIMAL: "DECIMAL",
         Kind.STRING: text,
         Kind.BYTES: blob,
+        Kind.UUID: text,
         Kind.LIST: text,
+        Kind.STRUCT: text,
         Kind.NULL: "INTEGER",
     }
 

@@ -20,18 +20,17 @@ from dsms.plan.text import literal
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, rewrite
-from dsms.sql.types import ALWAYS, FOREVER, Field, Kind
+from dsms.sql.types import ALWAYS, FOREVER, WHOLE, Field, Kind
 
 # and as seen from the other side
 OPS = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "in": "in"}
 KINDS = (
+    *WHOLE,
     Kind.BOOL,
-    Kind.INT,
     Kind.STRING,
+    Kind.UUID,
     Kind.BYTES,
     Kind.DECIMAL,
-    Kind.TIMESTAMP,
-    Kind.INTERVAL,
 )  # not FLOAT: NaN, -0.0
 COMPARED = (*KINDS, Kind.FLOAT)  # by our own indices
 SIGNS = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

@@ -16,7 +16,9 @@ _LETTERS = {
     Kind.BOOL: "b",
     Kind.FLOAT: "f",
     Kind.STRING: "s",
+    Kind.UUID: "s",
     Kind.LIST: "l",
+    Kind.STRUCT: "l",
     Kind.BYTES: "y",
     Kind.NULL: "n",
 }

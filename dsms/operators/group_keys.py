@@ -12,7 +12,7 @@ from numba import njit
 
 from dsms.operators.letting_go import Promise, places_among
 from dsms.operators.pieces import Look, go_on
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import WHOLE, Type
 from dsms.state.columns import (
     Column,
     all_taken,
@@ -135,8 +135,7 @@ class GroupKeys:
     def __post_init__(self) -> None:
         self.intern = Intern(len(self.types)) if self.types else None
         self.values = [column_store(t.arrow) for t in self.types]
-        whole = (Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL)
-        self.dense = Dense() if len(self.types) == 1 and self.types[0].kind in whole else None
+        self.dense = Dense() if len(self.types) == 1 and self.types[0].kind in WHOLE else None
 
     @property
     def capacity(self) -> int:

@@ -18,12 +18,12 @@ from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predi
 from dsms.operators.match_kernels import EQ, GE, GT, LE, LT, NE
 from dsms.plan.exprs import MIRRORED, remap, total
 from dsms.sql.expr import Call, Col, Expr, columns, conjunction, conjuncts
-from dsms.sql.types import Kind
+from dsms.sql.types import WHOLE, Kind
 from dsms.state.columns import numpy_true, numpy_valid
 from dsms.state.intern import word
 
 _OPS = {"eq": EQ, "ne": NE, "lt": LT, "le": LE, "gt": GT, "ge": GE}
-_WORDS = (Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.TIMESTAMP, Kind.INTERVAL)
+_WORDS = (*WHOLE, Kind.FLOAT, Kind.BOOL)
 _NOT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 
 from dsms.operators.expressions import can_fail
 from dsms.sql.expr import Call, Col, Expr, Lit, conjuncts
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import WHOLE, Kind, Type
 from dsms.state.batch import Batch
 from dsms.state.columns import numpy_valid, numpy_values
 from dsms.state.intern import Intern
 
 FEW = 8  # ranges that are compared one by one rather than among sorted rows
-WHOLE = (Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL)
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 SLACK = 1e-9  # by which bounds of decimals are widened, relatively: rows are rounded to doubles

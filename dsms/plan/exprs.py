@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dsms.sql.expr import Call, Col, Expr, Lit, columns, conjuncts, rewrite, shift
 from dsms.sql.functions import FUNCTIONS
-from dsms.sql.types import Kind, Schema, Type
+from dsms.sql.types import NESTED, Kind, Schema, Type
 
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
@@ -65,13 +65,16 @@ def total(expr: Expr) -> bool:
 def _widens(source: Type, target: Type) -> bool:
     if source.kind is Kind.NULL or target.kind is Kind.STRING:
         return source.kind is not Kind.BYTES
-    if source.kind is Kind.LIST or target.kind is Kind.LIST:
+    if source.kind in NESTED or target.kind in NESTED:
         return source == target
     pair = (source.kind, target.kind)
     return source == target or pair in {
         (Kind.INT, Kind.FLOAT),
         (Kind.DECIMAL, Kind.FLOAT),
         (Kind.BOOL, Kind.INT),
+        (Kind.DATE, Kind.TIMESTAMP),
+        (Kind.TIMESTAMP, Kind.DATE),
+        (Kind.TIMESTAMP, Kind.TIME),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from dsms import typed_texts
 from dsms.plan.windows import partition
 from dsms.sql import logical as lp
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
@@ -113,8 +114,8 @@ def literal(expr: Lit) -> str:
     match expr.type.kind:
         case Kind.STRING:
             return "'" + str(value).replace("'", "''") + "'"
-        case Kind.LIST:
-            return str(value)
+        case Kind.DATE | Kind.TIME | Kind.UUID if isinstance(value, int | str):
+            return f"{expr.type} '{typed_texts.text_of(value, str(expr.type))}'"
         case Kind.BYTES:
             return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
         case Kind.TIMESTAMP if isinstance(value, int):

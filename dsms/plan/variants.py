@@ -74,7 +74,7 @@ def group(node: lp.GroupBy, child: Phys, place: Place) -> str:
 def one_word(type_: Type) -> bool:
     """Whether values of the type are kept as 64-bit words that are in order as they are."""
     match type_.kind:
-        case Kind.STRING | Kind.BYTES | Kind.LIST:
+        case Kind.STRING | Kind.BYTES | Kind.UUID | Kind.LIST | Kind.STRUCT:
             return False
         case Kind.DECIMAL:
             return type_.precision <= NARROW

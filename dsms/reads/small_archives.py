@@ -25,7 +25,7 @@ from dsms.sql.types import Field, Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource, overtaken, too_few
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, in_files, stored_type
+from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, in_files, kept, stored_type
 
 Look = Callable[[], object]
 RESTORE = "restore the file, or the archive's folder, from a copy"
@@ -115,7 +115,7 @@ def _column(table: pa.Table, field: Field) -> pa.Array:
     column = filled(field, table)
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays([pa.array([], column.type), *column.chunks])
-    return column.cast(field.type.arrow)
+    return kept(column, field.type)
 
 
 def _gone(archive: Archive, path: str) -> UsageError:

@@ -23,7 +23,7 @@ from dsms.running.picks import CATCH_UP, FEW, AnyIndex, ByRange, ByTop, ByValues
 from dsms.settings import Settings
 from dsms.sql import logical as lp
 from dsms.sql.catalog import StreamDef
-from dsms.sql.types import Kind
+from dsms.sql.types import WHOLE, Kind
 from dsms.state.counts import WindowCounts
 from dsms.state.index import WindowIndex
 from dsms.state.ranges import COMPARE, Range, SortedColumn
@@ -34,7 +34,7 @@ OFTEN = 3  # one-time queries that ask for a column, before there is an index ov
 SHARE = 10  # such an index takes a tenth of the ring's bytes at most
 COUNT_UP = 1 << 16  # rows that are counted at a time
 TURNS = 2  # of a ring, after which counts and sorted lists that nobody has asked for go
-KINDS = (Kind.INT, Kind.STRING, Kind.BYTES, Kind.DECIMAL, Kind.TIMESTAMP, Kind.INTERVAL)
+KINDS = (*WHOLE, Kind.STRING, Kind.UUID, Kind.BYTES, Kind.DECIMAL)
 RANGED = (*KINDS, Kind.FLOAT)
 LOG = logging.getLogger("dsms")
 NAMES = {"index": "index", "counts": "counts of values", "sorted": "sorted list"}

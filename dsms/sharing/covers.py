@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dsms.sql.expr import Call, Col, Expr, Lit
-from dsms.sql.types import Kind
+from dsms.sql.types import WHOLE
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 FLIPPED: dict[str, Op] = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-WHOLE = (Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL)
 TRIES = 2000  # feeds looked at for one cover, so that a thousand predicates cost no more than a few
 PARTS = 16  # feeds in one cover
 

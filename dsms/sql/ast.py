@@ -21,6 +21,7 @@ from dsms.sql.nodes.alterations import (
 from dsms.sql.nodes.base import (
     NOWHERE,
     Duration,
+    FieldName,
     Ident,
     Instant,
     Node,
@@ -69,6 +70,7 @@ from dsms.sql.nodes.expressions import (
     RowExpr,
     StringLit,
     TimestampLit,
+    TypedLit,
     When,
 )
 from dsms.sql.nodes.functions import (
@@ -276,6 +278,7 @@ __all__ = [
     "Explain",
     "ExplainFormat",
     "Expr",
+    "FieldName",
     "FirstWindow",
     "FloatLit",
     "Frame",
@@ -374,6 +377,7 @@ __all__ = [
     "TimestampBy",
     "TimestampLit",
     "TypeName",
+    "TypedLit",
     "UnboundedWindow",
     "Unit",
     "UnnestRef",

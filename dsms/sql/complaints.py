@@ -45,7 +45,10 @@ _BEGINNINGS = frozenset(
     )
 ) | {"CANCEL", "CLOSE"}
 _TYPES = frozenset(
-    ("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL", "LIST")
+    (
+        *("BOOL", "INT", "FLOAT", "DECIMAL", "STRING", "BYTES", "TIMESTAMP", "INTERVAL"),
+        *("DATE", "TIME", "UUID", "LIST", "STRUCT"),
+    )
 )
 _STRAY = {
     "`": 'names are quoted with double quotes: "name"',

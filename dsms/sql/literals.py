@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from dsms import instants
+from dsms import instants, typed_texts
 from dsms.errors import QueryError
 from dsms.lengths import interval_of
 from dsms.sql.ast import Duration, Pos, Unit
@@ -214,6 +214,14 @@ def instant(text: str, pos: Pos) -> int:
     if micros is None:
         raise bad("DS106", pos, f"'{_short(text)}' is not an instant", instants.why_not(text))
     return micros
+
+
+def typed(text: str, sql: str, pos: Pos) -> int | str:
+    """A DATE, TIME or UUID as it is kept."""
+    value = typed_texts.value_of(text, sql)
+    if value is None:
+        raise bad("DS106", pos, f"'{_short(text)}' is no {sql}", typed_texts.why_not(text, sql))
+    return value
 
 
 def in_range(micros: int, pos: Pos) -> int:

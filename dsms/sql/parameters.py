@@ -21,10 +21,11 @@ from typing import Any
 from lark import Token
 
 from dsms.errors import UsageError
-from dsms.forms.scalars import Instant, Length, as_builtin, kind_name
+from dsms.forms.scalars import Instant, Length, Other, as_builtin, kind_name
 from dsms.instants import MAX_INSTANT, MIN_INSTANT
 from dsms.sql import literals
 from dsms.sql.ast import NOWHERE, Duration, Unit
+from dsms.typed_texts import value_of
 
 Values = Sequence[Any] | Mapping[str, Any]
 Pieces = tuple[tuple[str, str], ...]  # kinds and texts of tokens
@@ -32,7 +33,7 @@ Pieces = tuple[tuple[str, str], ...]  # kinds and texts of tokens
 MARK = "PARAMETER"  # the terminal of the grammar
 MOST_DIGITS = 38  # of a DECIMAL
 _MARKS = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|::"
+    r"'(?:[^']|'')*'|(?<=['\"]):|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|::"
     r"|(?P<mark>\?|\$[0-9]+|:[^\W\d]\w*)",
     re.DOTALL,
 )
@@ -153,6 +154,8 @@ def _pieces(value: Any, mark: Token) -> Pieces:
             return (("DECIMAL", "DECIMAL"), ("STRING", f"'{value:f}'"))
         case Instant(us) if MIN_INSTANT <= us <= MAX_INSTANT:
             return (("TIMESTAMP", "TIMESTAMP"), ("STRING", f"'{literals.instant_text(us)}'"))
+        case Other(kind, text) if (sql := _TYPED.get(kind)) and value_of(text, sql) is not None:
+            return (("TYPED", sql), ("STRING", _quoted(text)))
         case Length(us) if abs(us) < 2**62:
             number, unit = literals.duration_text(Duration(us, Unit.HOUR, pos=NOWHERE)).split()
             return (("INTERVAL", "INTERVAL"), ("STRING", f"'{number}'"), ("TIME_UNIT", unit))
@@ -160,6 +163,8 @@ def _pieces(value: Any, mark: Token) -> Pieces:
             return (("NO_ITEMS", "[]"),)
         case list():
             return _list([as_builtin(item) for item in value], mark)
+        case dict() if value:
+            return _struct(value, mark)
         case int():
             hint = "send it as FLOAT or DECIMAL (in Python a float or a decimal.Decimal)"
             raise wrong("DS618", mark, f"the value for {mark} is too large; INT has 64 bits", hint)
@@ -167,8 +172,12 @@ def _pieces(value: Any, mark: Token) -> Pieces:
         "DS618",
         mark,
         f"the value for {mark} can't be that of a parameter ({kind_name(value)})",
-        "NULL, BOOL, INT, FLOAT, DECIMAL, STRING, BYTES, TIMESTAMP, INTERVAL or a LIST can",
+        "NULL, BOOL, INT, FLOAT, DECIMAL, STRING, BYTES, TIMESTAMP, INTERVAL, DATE, TIME, UUID, "
+        "a LIST or a STRUCT can",
     )
+
+
+_TYPED = {"time": "TIME", "UUID": "UUID"}  # Python's classes
 
 
 def _list(items: list[Any], mark: Token) -> Pieces:
@@ -180,6 +189,17 @@ def _list(items: list[Any], mark: Token) -> Pieces:
     )
     rest = [piece for pieces in of_items for piece in (("COMMA", ","), *pieces)]
     return (("LSQB", "["), *rest[1:], ("RSQB", "]"))
+
+
+def _struct(fields: dict[str, Any], mark: Token) -> Pieces:
+    """``{'a': 1}``; what is itself a list or a struct stands as one without items (DS354)."""
+    pieces: list[tuple[str, str]] = []
+    for key, value in fields.items():
+        value = as_builtin(value)
+        nested = kind_name(value) in ("list", "dict")
+        inside = (("NO_ITEMS", "[]"),) if nested else _pieces(value, mark)
+        pieces += [("COMMA", ","), ("STRING", _quoted(key)), ("COLON", ":"), *inside]
+    return (("LBRACE", "{"), *pieces[1:], ("RBRACE", "}"))
 
 
 def _number(kind: str, text: str) -> Pieces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dsms import typed_texts
 from dsms.sql import ast, literals
 from dsms.sql.grammar import reserved
 
@@ -38,6 +39,9 @@ def string(text: str) -> str:
 def type_name(type_: ast.TypeName) -> str:
     if type_.item is not None:
         return f"{type_.name}({type_name(type_.item)})"
+    if type_.fields:
+        fields = ", ".join(f"{name(f.name)} {type_name(f.type)}" for f in type_.fields)
+        return f"{type_.name}({fields})"
     return f"{type_.name}({','.join(map(str, type_.args))})" if type_.args else type_.name
 
 
@@ -172,7 +176,17 @@ class Expressions:
     def _call(self, call: ast.FuncCall) -> str:
         if call.name.text in _LISTS and not call.name.quoted:
             return self._of_lists(call)
+        if call.name.text == "NAMED_STRUCT" and not call.name.quoted:
+            return self._struct(call)
         return self._named(call)
+
+    def _struct(self, call: ast.FuncCall) -> str:
+        """``{'a': 1}`` as it is written."""
+        keys, values = call.args[::2], call.args[1::2]
+        if len(keys) != len(values) or not all(isinstance(k, ast.StringLit) for k in keys):
+            return self._named(call)
+        pairs = zip(keys, values, strict=True)
+        return f"{{{', '.join(f'{self.text(k)}: {self.text(v)}' for k, v in pairs)}}}"
 
     def _of_lists(self, call: ast.FuncCall) -> str:
         """``[a, b]`` and ``l[i]`` as they are written."""
@@ -260,6 +274,8 @@ def _literal(expr: ast.Expr) -> str:
             return f"DECIMAL '{text}'"
         case ast.TimestampLit(micros):
             return f"TIMESTAMP '{literals.instant_text(micros)}'"
+        case ast.TypedLit(sql, value):
+            return f"{sql} '{typed_texts.text_of(value, sql)}'"
         case ast.IntervalLit(duration):
             number, unit = literals.duration_text(duration).split()
             return f"INTERVAL '{number}' {unit}"

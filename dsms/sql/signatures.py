@@ -1,8 +1,8 @@
 """How functions are typed: conversions, overloads, and the choice among them.
 
-Implicit conversions: NULL to anything, INT to DECIMAL(19,0) or FLOAT, DECIMAL to FLOAT, and between
-DECIMALs of other precision.  Everything else needs a CAST (STRING against INT is an error), except
-that `||` makes text of its partner.
+Implicit conversions: NULL to anything, INT to DECIMAL(19,0) or FLOAT, DECIMAL to FLOAT, between
+DECIMALs of other precision, and DATE to TIMESTAMP (its midnight).  Everything else needs a CAST
+(STRING against INT is an error), except that `||` makes text of its partner.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from typing import Literal
 from dsms.sql.types import (
     BOOL,
     BYTES,
+    DATE,
     FLOAT,
     INT,
     INTERVAL,
     NULL,
     STRING,
+    TIME,
     TIMESTAMP,
+    UUID,
     Kind,
     Type,
     decimal,
     list_of,
+    struct_of,
 )
 
 MAX_DIGITS = 38
@@ -119,6 +123,10 @@ def common_type(a: Type, b: Type) -> Type | None:
     if a.item is not None and b.item is not None:
         item = common_type(a.item, b.item)
         return None if item is None else list_of(item)
+    if a.fields and b.fields:
+        return _common_fields(a, b)
+    if {a, b} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
     if not (a.numeric and b.numeric):
         return None
     if FLOAT in (a, b):
@@ -127,6 +135,21 @@ def common_type(a: Type, b: Type) -> Type | None:
     scale = max(x.scale, y.scale)
     whole = max(x.precision - x.scale, y.precision - y.scale)
     return decimal(min(MAX_DIGITS, whole + scale), scale)
+
+
+def same_names(a: Type, b: Type) -> bool:
+    """Whether two STRUCTs have fields of the same names, in any case, in the same order."""
+    return [n.casefold() for n, _ in a.fields] == [n.casefold() for n, _ in b.fields]
+
+
+def _common_fields(a: Type, b: Type) -> Type | None:
+    if not same_names(a, b):
+        return None
+    found = [
+        (name, common_type(x, y)) for (name, x), (_, y) in zip(a.fields, b.fields, strict=True)
+    ]
+    known = [(name, type_) for name, type_ in found if type_ is not None]
+    return struct_of(known) if len(known) == len(found) else None
 
 
 def common_of(types: Sequence[Type]) -> Type | None:
@@ -145,9 +168,14 @@ def bend(have: Type, want: Type) -> int | None:
         return 1
     if have.item is not None and want.item is not None:
         return bend(have.item, want.item)
+    if have.fields and want.fields:
+        inside = [t for _, t in have.fields], [t for _, t in want.fields]
+        return bends(*inside) if same_names(have, want) else None
     if want.kind is Kind.FLOAT and have.numeric:
         return 3 if have.kind is Kind.INT else 2
     if want.kind is Kind.DECIMAL and have.kind in (Kind.INT, Kind.DECIMAL):
+        return 1
+    if want == TIMESTAMP and have == DATE:
         return 1
     return None
 
@@ -165,9 +193,13 @@ _CASTS: dict[Kind, tuple[Kind, ...]] = {
     Kind.DECIMAL: (Kind.INT, Kind.FLOAT, Kind.STRING),
     Kind.STRING: tuple(k for k in Kind if k is not Kind.NULL),
     Kind.LIST: (Kind.STRING,),
+    Kind.STRUCT: (Kind.STRING,),
     Kind.BYTES: (Kind.STRING,),
-    Kind.TIMESTAMP: (Kind.STRING,),
+    Kind.TIMESTAMP: (Kind.STRING, Kind.DATE, Kind.TIME),
     Kind.INTERVAL: (Kind.STRING,),
+    Kind.DATE: (Kind.STRING, Kind.TIMESTAMP),
+    Kind.TIME: (Kind.STRING,),
+    Kind.UUID: (Kind.STRING,),
     Kind.NULL: tuple(k for k in Kind),
 }
 
@@ -176,13 +208,17 @@ def castable(source: Type, target: Type) -> bool:
     """Whether CAST(source AS target) exists (a value may still fail)."""
     if source.item is not None and target.item is not None:
         return castable(source.item, target.item)
+    if source.fields and target.fields:
+        pairs = zip(source.fields, target.fields, strict=True)
+        return same_names(source, target) and all(castable(a, b) for (_, a), (_, b) in pairs)
     return source.kind is target.kind or target.kind in _CASTS[source.kind]
 
 
 # Signature texts: "STRING, INT -> STRING"; T is one type common to all its places; a last "T..." is
 # one or more.
 
-_NAMED = {t.kind.value: t for t in (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL)}
+_PLAIN = (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL, DATE, TIME, UUID)
+_NAMED = {t.kind.value: t for t in _PLAIN}
 
 
 def overload(text: str) -> Overload:

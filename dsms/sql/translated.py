@@ -210,7 +210,7 @@ def _types() -> dict[str, str]:
     """Names of types of others, and the type here that is the same."""
     hints = sections()["type"].items()
     named = {word: re.match(r"write ([A-Z]+)\b(?!\()", hint) for word, hint in hints}
-    return {w: m[1] for w, m in named.items() if m and w not in ("DATE", "TIME", "TIMETZ")}
+    return {w: m[1] for w, m in named.items() if m and w not in ("TIMETZ", "TIME_TZ")}
 
 
 def _renamed(node: ast.Node) -> ast.Node | None:

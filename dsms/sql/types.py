@@ -1,18 +1,22 @@
 """SQL types and their physical (Arrow) form.
 
 Inside the engine TIMESTAMP and INTERVAL columns are int64 microseconds (instants since the epoch in
-UTC, or lengths); they become Arrow timestamps and durations only at the outermost edge, and lists
-are texts up to there (`dsms.lists`).  Every column may hold NULLs (Arrow validity).
+UTC, or lengths), DATE the instant at which its day begins in UTC, TIME microseconds since midnight;
+they become Arrow timestamps, durations, dates and times only at the outermost edge, and lists are
+texts up to there (`dsms.lists`), as structs are (`dsms.structs`).  A UUID is its text in lower
+case.  Every column may hold NULLs (Arrow validity).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
 
+from dsms import structs
 from dsms.instants import MAX_INSTANT as MAX_INSTANT
 from dsms.instants import MIN_INSTANT as MIN_INSTANT
 
@@ -32,28 +36,41 @@ class Kind(Enum):
     BYTES = "BYTES"
     TIMESTAMP = "TIMESTAMP"
     INTERVAL = "INTERVAL"
+    DATE = "DATE"
+    TIME = "TIME"
+    UUID = "UUID"
     LIST = "LIST"
+    STRUCT = "STRUCT"
     NULL = "NULL"  # the type of a bare NULL, before it takes its neighbour's
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """A SQL type; `precision` and `scale` matter for DECIMAL only (1 <= precision <= 38, 0 <= scale
-    <= precision), `item` for LIST: the type of what is in it, which is no LIST."""
+    <= precision), `item` for LIST: the type of what is in it, which is no LIST or STRUCT, `fields`
+    for STRUCT: the names and types of its fields, which are none either."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
     item: Type | None = None
+    fields: tuple[tuple[str, Type], ...] = ()
 
     def __str__(self) -> str:
         if self.kind is Kind.LIST:
             return f"LIST({self.item})"
+        if self.kind is Kind.STRUCT:
+            return structs.spelled(self.spelled_fields)
         return (
             f"DECIMAL({self.precision},{self.scale})"
             if self.kind is Kind.DECIMAL
             else self.kind.value
         )
+
+    @property
+    def spelled_fields(self) -> tuple[tuple[str, str], ...]:
+        """The fields by their names, with the names of their types."""
+        return tuple((name, str(type_)) for name, type_ in self.fields)
 
     @property
     def arrow(self) -> pa.DataType:
@@ -77,7 +94,11 @@ _ARROW = {
     Kind.BYTES: pa.binary(),
     Kind.TIMESTAMP: pa.int64(),
     Kind.INTERVAL: pa.int64(),
+    Kind.DATE: pa.int64(),
+    Kind.TIME: pa.int64(),
+    Kind.UUID: pa.string(),
     Kind.LIST: pa.string(),
+    Kind.STRUCT: pa.string(),
     Kind.NULL: pa.null(),
 }
 
@@ -88,6 +109,9 @@ STRING = Type(Kind.STRING)
 BYTES = Type(Kind.BYTES)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 INTERVAL = Type(Kind.INTERVAL)
+DATE = Type(Kind.DATE)
+TIME = Type(Kind.TIME)
+UUID = Type(Kind.UUID)
 NULL = Type(Kind.NULL)
 
 
@@ -101,13 +125,23 @@ def list_of(item: Type) -> Type:
     return Type(Kind.LIST, item=item)
 
 
+def struct_of(fields: Iterable[tuple[str, Type]]) -> Type:
+    """STRUCT(name type, ...)."""
+    return Type(Kind.STRUCT, fields=tuple(fields))
+
+
 def item_of(type_: Type) -> Type:
     """What is in lists of that type."""
     assert type_.item is not None
     return type_.item
 
 
-TEXTUAL = (Kind.STRING, Kind.BYTES, Kind.LIST)  # kinds whose values are kept as bytes of any length
+# kinds whose values are kept as bytes of any length
+TEXTUAL = (Kind.STRING, Kind.BYTES, Kind.UUID, Kind.LIST, Kind.STRUCT)
+# kinds whose values hold others: they are equal or not, and have no order
+NESTED = (Kind.LIST, Kind.STRUCT)
+# kinds whose values are whole numbers of 64 bits, in their order
+WHOLE = (Kind.INT, Kind.TIMESTAMP, Kind.INTERVAL, Kind.DATE, Kind.TIME)
 
 
 _TEXT = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -120,8 +154,12 @@ def named(text: str) -> Type | None:
         return made if 1 <= made.precision <= 38 and made.scale <= made.precision else None
     if text.startswith("LIST(") and text.endswith(")"):
         item = named(text[5:-1])
-        return None if item is None or item.item is not None else list_of(item)
-    known = (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL)
+        return None if item is None or item.kind in NESTED else list_of(item)
+    if (fields := structs.fields_of(text)) is not None:
+        made_ = [(name, named(sql)) for name, sql in fields]
+        known_ = [(name, type_) for name, type_ in made_ if type_ is not None]
+        return struct_of(known_) if len(known_) == len(made_) else None
+    known = (BOOL, INT, FLOAT, STRING, BYTES, TIMESTAMP, INTERVAL, DATE, TIME, UUID)
     return next((type_ for type_ in known if str(type_) == text), None)
 
 

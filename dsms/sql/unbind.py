@@ -100,6 +100,8 @@ def literal(lit: Lit) -> ast.Expr:
     match type_.kind:
         case Kind.TIMESTAMP:
             return ast.TimestampLit(value)  # type: ignore[arg-type]
+        case Kind.DATE | Kind.TIME | Kind.UUID:
+            return ast.TypedLit(type_.kind.value, value)  # type: ignore[arg-type]
         case Kind.INTERVAL:
             return ast.IntervalLit(duration(value))  # type: ignore[arg-type]
         case Kind.DECIMAL:
@@ -109,7 +111,7 @@ def literal(lit: Lit) -> ast.Expr:
         case Kind.LIST if type_.item is not None and type_.item.kind is Kind.NULL:
             nulls = (ast.NullLit(),) * str(value).count("null")  # of no type that could be written
             return ast.FuncCall(ast.Ident("LIST_VALUE"), nulls)
-        case Kind.LIST:
+        case Kind.LIST | Kind.STRUCT:
             return ast.Cast(ast.StringLit(str(value)), type_name(type_))
         case _:
             return _LITERALS[type_.kind](value)
@@ -134,6 +136,9 @@ def type_name(type_: Type) -> ast.TypeName:
     """The type as written."""
     if type_.item is not None:
         return ast.TypeName(type_.kind.value, (), type_name(type_.item))
+    if type_.fields:
+        fields = tuple(ast.FieldName(ast.Ident(n, True), type_name(t)) for n, t in type_.fields)
+        return ast.TypeName(type_.kind.value, (), None, fields)
     args = (type_.precision, type_.scale) if type_.kind is Kind.DECIMAL else ()
     return ast.TypeName(type_.kind.value, args)
 
@@ -189,6 +194,12 @@ def _special(call: Call, args: tuple[ast.Expr, ...]) -> ast.Expr:
         case "python":
             said = (ast.StringLit(str(call.params[0])), ast.StringLit(str(call.type)))
             return ast.FuncCall(ast.Ident("PYTHON"), (*said, *args))
+        case "named_struct":
+            names = [ast.StringLit(name) for name, _ in call.type.fields]
+            parts = tuple(part for pair in zip(names, args, strict=True) for part in pair)
+            return ast.FuncCall(ast.Ident("NAMED_STRUCT"), parts)
+        case "struct_extract":
+            args = (*args, ast.StringLit(str(call.params[0])))
         case "concat" if len(args) == 2:
             return ast.Binary("||", *args)
     return ast.FuncCall(ast.Ident(call.fn.upper()), args)

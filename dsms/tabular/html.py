@@ -11,11 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from dsms.lists import from_edge
+from dsms.structs import from_edge as struct_texts
 from dsms.tabular.texts import cell
+from dsms.typed_texts import from_edge as physical
 
 ROWS, COLUMNS, CHARACTERS = 20, 40, 200  # that are shown
 PLAN = "plan"  # the only column of what EXPLAIN answers
-_KINDS = ((pa.types.is_timestamp, "TIMESTAMP"), (pa.types.is_duration, "INTERVAL"))
+_KINDS = (
+    (pa.types.is_timestamp, "TIMESTAMP"),
+    (pa.types.is_duration, "INTERVAL"),
+    (pa.types.is_date, "DATE"),
+    (pa.types.is_time, "TIME"),
+)
 _RIGHT = ' style="text-align:right"'
 
 
@@ -72,11 +79,12 @@ def _size(table: pa.Table) -> str:
 
 
 def _cells(column: pa.ChunkedArray) -> Iterator[str]:
-    if pa.types.is_list(column.type):
-        texts = from_edge(column.combine_chunks()).to_pylist()
+    if pa.types.is_list(column.type) or pa.types.is_struct(column.type):
+        whole = column.combine_chunks()
+        texts = (from_edge if pa.types.is_list(column.type) else struct_texts)(whole).to_pylist()
         return ("NULL" if text is None else text for text in texts)
     sql = next((name for is_kind, name in _KINDS if is_kind(column.type)), "")
-    values = (column.cast(pa.int64()) if sql else column).to_pylist()
+    values = (physical(column) if sql else column).to_pylist()
     return (cell(value, "BOOL" if isinstance(value, bool) else sql) for value in values)
 
 

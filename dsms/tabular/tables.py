@@ -22,7 +22,8 @@ class Tabular:
 
     def arrow(self) -> pa.Table:
         """An Arrow table: TIMESTAMP is ``timestamp[us]`` (UTC, naive), INTERVAL ``duration[us]``,
-        LIST(T) ``list<T>``;
+        DATE ``date32``, TIME ``time64[us]``, UUID text, LIST(T) ``list<T>``,
+        STRUCT(a T) ``struct<a: T>``;
         of two columns called k the second is ``k_1``."""
         raise NotImplementedError
 
@@ -43,8 +44,8 @@ class Tabular:
 
 
 def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
-    """Physical int64 instants and durations as Arrow timestamps and durations, texts of lists as
-    lists, for people and DataFrames."""
+    """Physical int64 instants and lengths as Arrow timestamps, durations, dates and times, texts of
+    lists and structs as these, for people and DataFrames."""
     import pyarrow as pa
 
     columns = [_at_edge(column, sql) for column, sql in zip(batch.columns, types, strict=True)]
@@ -54,17 +55,21 @@ def to_edge(batch: pa.RecordBatch | pa.Table, types: Sequence[str]) -> pa.Table:
 def _at_edge(column: pa.Array | pa.ChunkedArray, sql: str) -> pa.Array | pa.ChunkedArray:
     import pyarrow as pa
 
-    from dsms import lists
+    from dsms import lists, structs, typed_texts
 
     edge = {"TIMESTAMP": pa.timestamp("us"), "INTERVAL": pa.duration("us")}
     if sql.upper() in edge:
         return column.cast(edge[sql.upper()])
-    item = lists.item_of(sql)
-    if item is None:
+    if sql.upper() in typed_texts.EDGE:
+        return typed_texts.to_edge(column, sql.upper())
+    item, fields = lists.item_of(sql), structs.fields_of(sql)
+    if item is None and fields is None:
         return column
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    return lists.at_edge(column, item)
+    if fields is not None:
+        return structs.at_edge(column, fields)
+    return lists.at_edge(column, item or "NULL")
 
 
 def own_names(table: pa.Table) -> pa.Table:

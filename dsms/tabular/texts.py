@@ -18,6 +18,8 @@ def cell(value: Any, sql: str) -> str:
         return instant(value)
     if sql == "INTERVAL":
         return duration(value)
+    if sql in ("DATE", "TIME"):
+        return date(value) if sql == "DATE" else time(value)
     if sql == "BOOL":
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -40,6 +42,17 @@ def instant(us: int | None) -> str:
         return str(EPOCH + dt.timedelta(microseconds=us))
     except OverflowError:
         return "10000-01-01 00:00:00" if us == _AFTER_ALL else str(us)
+
+
+def date(us: int) -> str:
+    """Microseconds since the epoch as ``2013-01-31``."""
+    return str((EPOCH + dt.timedelta(microseconds=us)).date())
+
+
+def time(us: int) -> str:
+    """Microseconds since midnight as ``05:17:00.5``."""
+    text = str((EPOCH + dt.timedelta(microseconds=us)).time())
+    return text.rstrip("0") if "." in text else text
 
 
 def duration(us: int) -> str:

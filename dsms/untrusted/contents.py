@@ -65,6 +65,9 @@ def written_out(array: pa.Array) -> int:
         return _repeated(*_runs(array))
     if _is_list_view(array.type):
         return int(_view_items(array).sum())
+    if kinds.is_struct(array.type):
+        slim = ITEM * len(array) * array.type.num_fields
+        return max(slim, sum(map(written_out, array.flatten())))
     if kinds.is_nested(array.type):
         items = array.flatten()
         slim = _slim(items.type) or kinds.is_run_end_encoded(items.type)

@@ -13,12 +13,13 @@ import pyarrow.types as kinds
 from dsms.errors import UsageError
 
 MAX_COLUMNS = 1 << 14
+MOST_FIELDS = 256  # of a struct
 MAX_WIDTH = 1 << 20  # bytes of a fixed-size value
 _DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # of a decimal of that many bits
 _ZEROS = 38  # as many digits as a DECIMAL has
 _FLAT = (
     kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_timestamp,
-    kinds.is_date,
+    kinds.is_date, kinds.is_time,
     kinds.is_duration, kinds.is_string, kinds.is_large_string, kinds.is_string_view,
     kinds.is_binary,
     kinds.is_large_binary, kinds.is_binary_view,
@@ -52,7 +53,7 @@ def why_not(type_: pa.DataType) -> str | None:
     type_ = decoded(type_)
     if is_list(type_):
         return _of_list(type_)
-    return _flat(type_)
+    return _of_struct(type_) if kinds.is_struct(type_) else _flat(type_)
 
 
 def decoded(type_: pa.DataType) -> pa.DataType:
@@ -84,6 +85,19 @@ def _of_list(type_: pa.DataType) -> str | None:
         return f"lists of {type_.list_size} items each"
     why = _flat(item)
     return None if why is None else f"a list has no items of the Arrow type {_kind(item)}"
+
+
+def _of_struct(type_: pa.DataType) -> str | None:
+    """Why structs of the type are not taken: what is in them is flat, a dictionary, or runs."""
+    if not 0 < type_.num_fields <= MOST_FIELDS:
+        return f"structs of {type_.num_fields} fields"
+    for place in range(type_.num_fields):
+        field = type_.field(place)
+        _name(field, place)
+        kind = decoded(field.type)
+        if isinstance(kind, pa.BaseExtensionType) or _flat(kind) is not None:
+            return f"a struct has no field of the Arrow type {_kind(kind)}"
+    return None
 
 
 def _flat(type_: pa.DataType) -> str | None:

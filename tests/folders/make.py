@@ -8,10 +8,11 @@ makes tests/folders/NAME.tar.xz of `story`, which is about queries, of `story_us
 queries over queries, of `story_changes` (`changes`), about definitions that change, of
 `story_lists` (`lists`), about lists, of `story_promises` (`promises`), about punctuations, of
 `story_functions` (`functions`), about functions of one's own, of `story_ranks` (`ranks`), about the
-first rows of each key, of `story_over` (`over`), about values OVER rows, or of `story_episodes`
-(`episodes`), about patterns, sessions and lifetimes (with glibc the variables fill unused memory
-with zeros, which pack better).  It is made once, when the layout of state has changed, and never
-again: every later version opens it.
+first rows of each key, of `story_over` (`over`), about values OVER rows, of `story_episodes`
+(`episodes`), about patterns, sessions and lifetimes, or of `story_types` (`types`), about DATE,
+TIME, UUID and STRUCT (with glibc the variables fill unused memory with zeros, which pack better).
+It is made once, when the layout of state has changed, and never again: every later version opens
+it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tests.folders import (
     story_over,
     story_promises,
     story_ranks,
+    story_types,
     story_users,
 )
 from tests.folders.play import answers, play, results
@@ -117,6 +119,7 @@ if __name__ == "__main__":
             "lists": story_lists,
             "over": story_over,
             "promises": story_promises,
+            "types": story_types,
         }
         chosen = stories[sys.argv[2]]
     host.name(Functions(str(FUNCTIONS)))

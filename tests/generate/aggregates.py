@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from dsms.sql.types import BOOL, DATE, FLOAT, INT, STRING, TIME, TIMESTAMP, UUID, Type
 from tests.generate import own
 from tests.generate.draws import Draws
 from tests.generate.exprs import Scope, condition, scalar
-from tests.generate.world import LISTED, MONEY
+from tests.generate.world import LISTED, MONEY, PAIR
 
 # {t}: an expression of the wanted type, {i}: INT, {f}: FLOAT, {c}: any column, {o}: one with an
 # order
@@ -30,6 +30,9 @@ PLAIN: dict[Type, tuple[str, ...]] = {
     MONEY: ("MIN({t})", "MAX({t})"),
     BOOL: ("BOOL_AND({t})", "BOOL_OR({t})", "MAX({t})"),
     TIMESTAMP: ("MIN({t})", "MAX({t})"),
+    DATE: ("MIN({t})", "MAX({t})", "QUANTILE({t}, 0.5)", "MODE({t})"),
+    TIME: ("MIN({t})", "MAX({t})", "MODE({t})"),
+    UUID: ("MIN({t})", "MAX({t})", "MODE({t})"),
     LISTED: ("HISTOGRAM({i}, [0, 2])", "HISTOGRAM({f}, [-0.5, 1.0])"),
 }  # a table  # fmt: skip
 BY_ARRIVAL = (
@@ -52,7 +55,7 @@ def aggregate(
 ) -> str:
     """`ordered`: rows have an order of arrival, so that FIRST, LAST, ARGMAX, ARGMIN mean
     something; `subwindows`: it is answered from those."""
-    if own.wanted(d, 70):
+    if type_ in own.RESULTS and own.wanted(d, 70):
         text = own.aggregate(d, type_, lambda t: scalar(d, scope, t), ordered)
         return text + _filter(d, scope)
     by_arrival = BY_ARRIVAL + {INT: RUNS, STRING: LISTS, LISTED: ARRAYS}.get(type_, ())
@@ -62,7 +65,7 @@ def aggregate(
 
     def part(found: re.Match[str]) -> str:
         if found[1] == "o":  # of any type with an order
-            return d.pick([c.text for c in scope if c.type != LISTED])
+            return d.pick([c.text for c in scope if c.type not in (LISTED, PAIR)])
         if found[1] == "c":
             return d.pick([c.text for c in scope])
         return scalar(d, scope, kinds[found[1]])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from dsms.sql.types import BOOL, DATE, FLOAT, INT, STRING, TIME, TIMESTAMP, UUID, Type
 from tests.generate import own
 from tests.generate.draws import Draws
-from tests.generate.world import LISTED, MONEY
+from tests.generate.world import LISTED, MONEY, PAIR
 
 LITERALS = {
     INT: ("1", "0", "2", "-1", "CAST(NULL AS INT)"),
@@ -18,6 +18,10 @@ LITERALS = {
     BOOL: ("TRUE", "FALSE", "CAST(NULL AS BOOL)"),
     LISTED: ("[1, 2]", "CAST([] AS LIST(INT))", "[NULL, 0]", "CAST(NULL AS LIST(INT))"),
     TIMESTAMP: ("TIMESTAMP '1970-01-01 00:00:05'",),
+    DATE: ("DATE '1970-01-02'", "DATE '0001-01-01'", "CAST(NULL AS DATE)"),
+    TIME: ("TIME '12:00:00.5'", "TIME '00:00:00'"),
+    PAIR: ("{'a': 1, 'b': 'a'}", "CAST(NULL AS STRUCT(a INT, b STRING))"),
+    UUID: ("UUID 'ffffffff-ffff-ffff-ffff-ffffffffffff'",),
 }
 
 
@@ -50,7 +54,7 @@ def scalar(d: Draws, scope: Scope, type_: Type, depth: int = 1) -> str:
     """An expression of the type; plain columns mostly."""
     if depth <= 0 or d.chance(70):
         return leaf(d, scope, type_)
-    if own.wanted(d, 30):
+    if type_ in own.RESULTS and own.wanted(d, 30):
         return own.function(d, type_, lambda t: scalar(d, scope, t, depth - 1))
     return d.pick(_FORMS[type_])(d, lambda t: scalar(d, scope, t, depth - 1))
 
@@ -72,9 +76,10 @@ def _any(type_: Type) -> list[Callable[[Draws, Part], str]]:
 
 
 def _compared(d: Draws, part: Part) -> str:
-    type_ = d.pick((INT, STRING, FLOAT, MONEY))
+    type_ = d.pick((INT, STRING, FLOAT, MONEY, DATE, TIME, UUID))
     if d.chance(15):
-        return f"({part(LISTED)} {d.pick(('=', '<>'))} {part(LISTED)})"
+        type_ = d.pick((LISTED, PAIR))
+        return f"({part(type_)} {d.pick(('=', '<>'))} {part(type_)})"
     return f"({part(type_)} {d.pick(('=', '<>', '<', '>='))} {part(type_)})"
 
 
@@ -87,6 +92,10 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"TRY_CAST({part(STRING)} AS INT)",
         lambda d, part: f"GREATEST({part(INT)}, {part(INT)})",
         lambda d, part: f"LENGTH({part(LISTED)})",
+        lambda d, part: f"({part(DATE)} - {part(DATE)})",
+        lambda d, part: f"({part(PAIR)}).a",
+        lambda d, part: f"EXTRACT({d.pick(('DAY', 'YEAR', 'DOW'))} FROM {part(DATE)})",
+        lambda d, part: f"EXTRACT({d.pick(('HOUR', 'SECOND'))} FROM {part(TIME)})",
         lambda d, part: f"{part(LISTED)}[{d.pick((1, 2, 3))}]",
         lambda d, part: f"{d.pick(('LIST_SUM', 'LIST_MIN', 'LIST_MAX'))}({part(LISTED)})",
         *_any(INT),
@@ -100,6 +109,8 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"({part(STRING)} || {part(STRING)})",
         lambda d, part: f"UPPER({part(STRING)})",
         lambda d, part: f"CAST({part(INT)} AS STRING)",
+        lambda d, part: f"CAST({part(d.pick((DATE, TIME, UUID)))} AS STRING)",
+        lambda d, part: f"({part(PAIR)}).b",
         lambda d, part: f"ARRAY_TO_STRING({part(LISTED)}, {part(STRING)})",
         *_any(STRING),
     ],
@@ -118,8 +129,24 @@ _FORMS: dict[Type, list[Callable[[Draws, Part], str]]] = {
         lambda d, part: f"LIST_CONTAINS({part(LISTED)}, {part(INT)})",
         lambda d, part: f"({part(FLOAT)} IS DISTINCT FROM {part(FLOAT)})",
     ],
+    PAIR: [lambda d, part: f"{{'a': {part(INT)}, 'b': {part(STRING)}}}", *_any(PAIR)],
     LISTED: [lambda d, part: f"[{part(INT)}, {part(INT)}]", *_any(LISTED)],
-    TIMESTAMP: [lambda d, part: f"({part(TIMESTAMP)} + INTERVAL '1' SECOND)"],
+    TIMESTAMP: [
+        lambda d, part: f"({part(TIMESTAMP)} + INTERVAL '1' SECOND)",
+        lambda d, part: f"({part(DATE)} + {part(TIME)})",
+        lambda d, part: f"CAST({part(DATE)} AS TIMESTAMP)",
+    ],
+    DATE: [
+        lambda d, part: f"({part(DATE)} {d.pick('+-')} {part(INT)})",
+        lambda d, part: f"CAST({part(TIMESTAMP)} AS DATE)",
+        *_any(DATE),
+    ],
+    TIME: [
+        lambda d, part: f"({part(TIME)} {d.pick('+-')} INTERVAL '23 h 1 us')",
+        lambda d, part: f"CAST({part(TIMESTAMP)} AS TIME)",
+        *_any(TIME),
+    ],
+    UUID: [lambda d, part: f"TRY_CAST({part(STRING)} AS UUID)", *_any(UUID)],
 }
 
 

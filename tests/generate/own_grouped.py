@@ -11,7 +11,7 @@ from tests.generate.exprs import Column, condition, scalar
 from tests.generate.inputs import given, shuffled
 from tests.generate.own import RESULTS, aggregate
 from tests.generate.stories import story_of
-from tests.generate.world import LISTED, SECOND, World, world
+from tests.generate.world import LISTED, PAIR, SECOND, World, world
 from tests.stories.model import Arrival, Story
 
 WINDOWS = (
@@ -49,7 +49,7 @@ def grouped_stories(draw: Any, sliding: bool, slack: int = 0, minus: bool = Fals
     declared = World(world(d, slack).sources[:1])
     source = declared.sources[0]
     scope = [Column(f"x.{n}", t) for n, t in source.columns]
-    keys = d.some([c.text for c in scope if c.type != LISTED], 0, 1 if minus else 2)
+    keys = d.some([c.text for c in scope if c.type not in (LISTED, PAIR)], 0, 1 if minus else 2)
     items = [f"{key} AS k{i}" for i, key in enumerate(keys)]
     for i in range(d.number(1, 3)):
         call = aggregate(d, d.pick(tuple(RESULTS)), lambda t: scalar(d, scope, t), True, minus)

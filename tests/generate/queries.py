@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type
+from dsms.sql.types import BOOL, DATE, FLOAT, INT, STRING, TIME, TIMESTAMP, UUID, Type
 from tests.generate.aggregates import aggregate
 from tests.generate.draws import Draws
 from tests.generate.exprs import Column, Scope, columns, condition, scalar
 from tests.generate.windows import Kinds, Mode, lasting, over_keys, window
 from tests.generate.world import MONEY, Source, World
 
-TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP)
+TYPES: tuple[Type, ...] = (INT, STRING, INT, FLOAT, BOOL, MONEY, TIMESTAMP, DATE, TIME, UUID)
 
 
 @dataclass(slots=True)

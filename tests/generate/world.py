@@ -9,12 +9,28 @@ from decimal import Decimal
 from math import inf, nan
 from typing import Any
 
-from dsms.sql.types import BOOL, FLOAT, INT, STRING, TIMESTAMP, Type, decimal, list_of
+from dsms.instants import MAX_INSTANT, MIN_INSTANT
+from dsms.sql.types import (
+    BOOL,
+    DATE,
+    FLOAT,
+    INT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    UUID,
+    Type,
+    decimal,
+    list_of,
+    struct_of,
+)
 from tests.generate.draws import Draws
 
 MONEY = decimal(6, 2)
 LISTED = list_of(INT)
+PAIR = struct_of((("a", INT), ("b", STRING)))
 SECOND = 1_000_000
+DAY = 86_400 * SECOND
 COLUMNS: tuple[tuple[str, Type], ...] = (
     ("x", INT),
     ("c", STRING),
@@ -22,6 +38,10 @@ COLUMNS: tuple[tuple[str, Type], ...] = (
     ("d", MONEY),
     ("b", BOOL),
     ("l", LISTED),
+    ("day", DATE),
+    ("clock", TIME),
+    ("id", UUID),
+    ("p", PAIR),
 )
 DOMAIN: dict[Type, Sequence[Any]] = {
     INT: (0, 1, 2, None, -1, 3, 7),
@@ -36,6 +56,21 @@ DOMAIN: dict[Type, Sequence[Any]] = {
         Decimal("0.00"),
     ),
     BOOL: (True, False, None),
+    DATE: (0, DAY, None, -DAY, MIN_INSTANT, MAX_INSTANT // DAY * DAY),
+    TIME: (0, 43_200_500_000, None, DAY - 1),
+    UUID: (
+        "00000000-0000-0000-0000-000000000000",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        None,
+        "5a0e3b1c-0f2d-4c6e-9b7a-1d2e3f405162",
+    ),
+    PAIR: (
+        '{"a": 1, "b": "a"}',
+        '{"a": 2, "b": null}',
+        None,
+        '{"a": null, "b": "é, \\"}"}',
+        '{"a": 1, "b": "b"}',
+    ),
     LISTED: ("[1, 2]", "[]", "[1]", None, "[null, 0]", "[2, 1]"),
 }
 KEYS = (0, 1, None, 2)

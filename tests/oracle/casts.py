@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
+from uuid import UUID
 
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind, Type
-from tests.oracle.functions import Failed, check
+from tests.oracle.functions import DAY, Failed, check
 from tests.oracle.times import LENGTHS, micros, utc
 from tests.oracle.values import Value
 
@@ -58,11 +59,20 @@ def cast(call: Call, x: Value) -> Value:
     source, target = call.args[0].type, call.type
     if source.kind is target.kind and target.kind is not Kind.DECIMAL:
         return x
+    if (source.kind, target.kind) in _OF_INSTANTS:
+        return _OF_INSTANTS[source.kind, target.kind](x)
     if source.kind is Kind.STRING:
         return check(_FROM_TEXT[target.kind](x.strip(" \t\n\v\f\r"), x, target), target)
     if target.kind is Kind.STRING:
         return to_text(x, source)
     return check(_NUMERIC[target.kind](x, target), target)
+
+
+_OF_INSTANTS: dict[tuple[Kind, Kind], Callable[[int], int]] = {
+    (Kind.DATE, Kind.TIMESTAMP): lambda x: x,
+    (Kind.TIMESTAMP, Kind.DATE): lambda x: x // DAY * DAY,
+    (Kind.TIMESTAMP, Kind.TIME): lambda x: x % DAY,
+}
 
 
 def _to_int(x: Value, target: Type) -> int:
@@ -110,6 +120,10 @@ def to_text(x: Value, source: Type) -> str:
             return _utf8(x)
         case Kind.TIMESTAMP:
             return _digits(utc(x).strftime("%H:%M:%S"), x % 10**6, f"{utc(x):%m-%d} ", utc(x).year)
+        case Kind.DATE:
+            return utc(x).date().isoformat()
+        case Kind.TIME:
+            return _digits(utc(x).strftime("%H:%M:%S"), x % 10**6)
         case Kind.INTERVAL:
             seconds, rest = divmod(abs(x), 10**6)
             clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -190,6 +204,25 @@ def _offset(text: str | None) -> int:
     return (int(digits[:2]) * 60 + int(digits[2:])) * 60_000_000 * (-1 if text[0] == "-" else 1)
 
 
+def _date_text(s: str, raw: str, target: Type) -> int:
+    if ":" in s or STAMP.fullmatch(s) is None or STAMP.fullmatch(s).group(7, 8) != (None, None):  # type: ignore[union-attr]
+        raise Failed("no DATE")
+    return _stamp_text(s, raw, target)
+
+
+def _time_text(s: str, raw: str, target: Type) -> int:
+    if re.fullmatch(r"\d\d?:\d\d(:\d\d([.,]\d+)?)?", s, re.A) is None:
+        raise Failed("no TIME")
+    return _stamp_text(f"1970-01-01 {s}", raw, target)
+
+
+def _uuid_text(s: str, raw: str, target: Type) -> str:
+    digits = s.removeprefix("{").removesuffix("}") if s[:1] + s[-1:] == "{}" else s
+    if re.fullmatch("-?".join(f"[0-9a-fA-F]{{{n}}}" for n in (8, 4, 4, 4, 12)), digits) is None:
+        raise Failed("no UUID")
+    return str(UUID(digits))
+
+
 def _length_text(s: str, raw: str, target: Type) -> int:
     clock = re.fullmatch(r"([+-]?)\s*(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", s, re.A)
     if clock is not None:
@@ -213,4 +246,7 @@ _FROM_TEXT: dict[Kind, Callable[[str, str, Type], Value]] = {
     Kind.BYTES: lambda s, raw, target: raw.encode(),
     Kind.TIMESTAMP: _stamp_text,
     Kind.INTERVAL: _length_text,
+    Kind.DATE: _date_text,
+    Kind.TIME: _time_text,
+    Kind.UUID: _uuid_text,
 }

@@ -16,6 +16,7 @@ from dsms.sql.expr import Call, Expr
 from dsms.sql.types import MAX_INSTANT, MIN_INSTANT, Kind, Type
 from tests.oracle.values import Value, canon, compare, fits_int
 
+DAY = 86_400_000_000  # µs
 MOST = 1 << 24  # bytes of any text that a function makes
 
 
@@ -28,7 +29,7 @@ def check(value: Value, type_: Type) -> Value:
     match type_.kind:
         case Kind.INT | Kind.INTERVAL if not fits_int(value):
             raise Failed("overflow")
-        case Kind.TIMESTAMP if not MIN_INSTANT <= value <= MAX_INSTANT:
+        case Kind.TIMESTAMP | Kind.DATE if not MIN_INSTANT <= value <= MAX_INSTANT:
             raise Failed("outside of years 0001 to 9999")
         case Kind.DECIMAL if value.copy_abs() >= Decimal(10) ** (type_.precision - type_.scale):
             raise Failed("overflow")
@@ -46,6 +47,26 @@ def _exactly(fn: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., Value]:
             if call.type.kind is Kind.DECIMAL:
                 value = value.quantize(Decimal(1).scaleb(-call.type.scale), rounding=ROUND_HALF_UP)
             return check(value, call.type)
+
+    return run
+
+
+def _days(fn: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    """Sums and differences; those with DATE and TIME count days, and go around the clock."""
+    exactly = _exactly(fn)
+
+    def run(call: Call, a: Value, b: Value) -> Value:
+        kinds = [x.type.kind for x in call.args]
+        match kinds:
+            case [Kind.DATE, Kind.DATE]:
+                return (a - b) // DAY
+            case [Kind.DATE, Kind.INT]:
+                b *= DAY
+            case [Kind.INT, Kind.DATE]:
+                a *= DAY
+        if call.type.kind is Kind.TIME:
+            return fn(a, b) % DAY
+        return exactly(call, a, b)
 
     return run
 
@@ -99,8 +120,8 @@ def _compared(test: Callable[[int], bool]) -> Callable[..., bool]:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "add": _exactly(lambda a, b: a + b),
-    "sub": _exactly(lambda a, b: a - b),
+    "add": _days(lambda a, b: a + b),
+    "sub": _days(lambda a, b: a - b),
     "mul": _mul,
     "div": _div,
     "mod": _mod,

@@ -111,6 +111,9 @@ _READ: dict[Kind, Callable[[str, bool, Type], Value]] = {
     Kind.BYTES: _bytes,
     Kind.TIMESTAMP: _as_cast,
     Kind.INTERVAL: _as_cast,
+    Kind.DATE: _as_cast,
+    Kind.TIME: _as_cast,
+    Kind.UUID: _as_cast,
 }
 
 
@@ -126,7 +129,7 @@ def _shown(x: Value, type_: Type) -> str:
             return json.dumps(next(k for k, v in ODD.items() if v == x or x != x != v != v))
         case Kind.FLOAT:
             return repr(x + 0.0)
-        case Kind.TIMESTAMP | Kind.INTERVAL:
+        case Kind.TIMESTAMP | Kind.INTERVAL | Kind.DATE | Kind.TIME | Kind.UUID:
             return f'"{casts.to_text(x, type_)}"'
         case _:
             return casts.to_text(x, type_)

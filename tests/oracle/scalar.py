@@ -7,7 +7,18 @@ from decimal import Decimal
 
 from dsms.sql.expr import Call, Col, Expr, Lit
 from dsms.sql.types import Kind
-from tests.oracle import casts, documents, formats, functions, lists, numbers, own, text, times
+from tests.oracle import (
+    casts,
+    documents,
+    formats,
+    functions,
+    lists,
+    numbers,
+    own,
+    structs,
+    text,
+    times,
+)
 from tests.oracle.functions import Failed
 from tests.oracle.values import Value
 
@@ -19,18 +30,26 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **lists.LISTS,
     **formats.FORMATS,
     **documents.DOCUMENTS,
+    **structs.STRUCTS,
     "length": lambda call, x: _length(call, x),
-    "cast": lambda call, x: (lists.cast if _of_lists(call) else casts.cast)(call, x),
+    "cast": lambda call, x: _cast(call)(call, x),
 }
 LAZY: dict[str, Callable[..., Value]] = {
     **functions.LAZY,
     **lists.LAZY,
+    **structs.LAZY,
     "python": own.function,
 }
 
 
 def _length(call: Call, x: Value) -> int:
     return len(lists.unpacked(x, call.args[0].type) if _of_lists(call) else x)
+
+
+def _cast(call: Call) -> Callable[..., Value]:
+    if Kind.STRUCT in (call.args[0].type.kind, call.type.kind):
+        return structs.cast
+    return lists.cast if _of_lists(call) else casts.cast
 
 
 def _of_lists(call: Call) -> bool:

@@ -1,7 +1,7 @@
 """SQL values in Python form, and when two of them are equal or one is greater.
 
-INT, TIMESTAMP, INTERVAL are int; FLOAT float; DECIMAL Decimal; STRING str; BYTES bytes; BOOL bool;
-NULL None.
+INT, TIMESTAMP, INTERVAL, DATE and TIME are int; FLOAT float; DECIMAL Decimal; STRING and UUID str;
+BYTES bytes; BOOL bool; NULL None.
 """
 
 from __future__ import annotations

@@ -76,6 +76,10 @@ def cell(text: str, type_: Type) -> Any:
             return bytes.fromhex(text.removeprefix("0x"))
         case Kind.TIMESTAMP | Kind.INTERVAL:
             return instant(text)
+        case Kind.DATE:
+            return instant(f"{text}T00:00")
+        case Kind.TIME:
+            return instant(f"1970-01-01T{text}")
         case _:
             return text[1:-1].replace("''", "'") if text.startswith("'") else text
 
@@ -95,7 +99,11 @@ def shown(value: Any, type_: Type) -> str:
             return "0x" + value.hex()
         case Kind.TIMESTAMP | Kind.INTERVAL:
             return shown_instant(value)
-        case Kind.STRING | Kind.LIST:
+        case Kind.DATE:
+            return str((EPOCH + dt.timedelta(microseconds=value)).date())
+        case Kind.TIME:
+            return str((EPOCH + dt.timedelta(microseconds=value)).time())
+        case Kind.STRING | Kind.LIST | Kind.STRUCT | Kind.UUID:
             plain = BARE.fullmatch(value) and value.lower() not in RESERVED
             return value if plain else "'" + value.replace("'", "''") + "'"
         case _:

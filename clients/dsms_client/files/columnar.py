@@ -75,7 +75,9 @@ def _column(
         return _lists(without_encodings(array), name, item, options, bad)
     if sql == "TIMESTAMP":
         return _instants(array, name, options, bad)
-    if sql.startswith(("INTERVAL", "DECIMAL", "LIST")) and is_text(decoded(array.type)):
+    if sql == "DATE" and kinds.is_timestamp(decoded(array.type)):
+        return _days(without_encodings(array), name, bad)
+    if sql.startswith(_WRITTEN) and is_text(decoded(array.type)):
         texts = without_encodings(array).cast(pa.string())
         found, wrong = from_texts(texts, sql, options)
         note(bad, wrong, texts, name, sql, options)
@@ -85,6 +87,25 @@ def _column(
     if sql == "FLOAT" and kinds.is_integer(array.type) and array.type.bit_width == 64:
         return _floats(array, name, bad)
     return array
+
+
+_WRITTEN = (
+    "INTERVAL",
+    "DECIMAL",
+    "DATE",
+    "TIME",
+    "UUID",
+    "LIST",
+    "STRUCT",
+)  # types that are texts, too
+
+
+def _days(array: pa.Array, name: str, bad: dict[int, str]) -> pa.Array:
+    """Instants as days, those at another time than midnight noted in `bad`."""
+    wrong = pc.not_equal(array, pc.floor_temporal(array, unit="day")).fill_null(False)
+    for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)).tolist():
+        bad.setdefault(row, f"{name}: {array[row]} is not DATE: a DATE has no time of the day")
+    return pc.if_else(wrong, pa.scalar(None, array.type), array)
 
 
 def _lists(

@@ -136,6 +136,7 @@ def infer(
     notes += chosen.notes if not table else chosen.notes[: chosen.column is not None]
     notes += [f"left out: {n}, {why}" for n, why in sample.left_out.items()]
     time = None if table else chosen.column
+    types |= _days_and_times(sample, types, time)
     slack, said = slack_for(sample.texts, time, options)
     columns = tuple((names[n], types[n]) for n in sample.texts)
     if keyed and any(name.casefold() == OPERATION for name, _ in columns):
@@ -229,6 +230,20 @@ def _spelled(column: str) -> str:
 
 def _needs_map(name: str, column: str) -> bool:
     return name.casefold() not in (column.strip().casefold(), plain_name(column))
+
+
+def _days_and_times(sample: Sample, types: dict[str, str], time: str | None) -> dict[str, str]:
+    """The columns that are DATEs or TIMEs: those that hold nothing else, but for event time, which
+    needs instants."""
+    found = {}
+    for name, texts in sample.texts.items():
+        sql = {"TIMESTAMP": "DATE", "STRING": "TIME"}.get(types[name])
+        if sql is None or name == time or (sql == "TIME" and name in sample.types):
+            continue
+        there = texts.drop_null()
+        if len(there) and not len(convert(there, sql)[1]):
+            found[name] = sql
+    return found
 
 
 def _first_rows(sample: Sample) -> tuple[tuple[str, ...], ...]:

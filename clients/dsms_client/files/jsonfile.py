@@ -141,6 +141,7 @@ class _Reader:
         self._numbers = Numbers(self._spelled, columns, options)
         self._simple = len(self._folded) == len(columns) and all(key.isascii() for key in wanted)
         self._simple = self._simple and self._schema is not None
+        self._simple = self._simple and not any(sql.startswith("STRUCT") for _, sql in columns)
 
     def _made(self) -> pa.Schema | None:
         return nested.schema(self._spelled, [self._read_as(sql) for _, sql in self._columns])

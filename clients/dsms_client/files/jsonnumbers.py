@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dsms.decimals import NARROW, WIDE, resized
 from dsms.lists import canonical, item_of, written
+from dsms.structs import fields_of
 from dsms.tabular.kinds import arrow_type
 from dsms_client.files.options import Options
 from dsms_client.files.pieces import Column
@@ -27,8 +28,10 @@ def read_as(sql: str, options: Options) -> pa.DataType:
     """A type that has room for what Arrow makes of the texts on its way to one of SQL."""
     if sql == "TIMESTAMP" and options.unit is not None:
         return _COUNTS
-    if sql in ("TIMESTAMP", "INTERVAL", "BYTES"):
+    if sql in ("TIMESTAMP", "INTERVAL", "BYTES", "DATE", "TIME", "UUID"):
         return pa.string()
+    if fields_of(sql) is not None:
+        return pa.string()  # of which Arrow knows that no object is one
     if (item := item_of(sql)) is not None:
         return pa.list_(_ITEMS[item]) if item in _ITEMS else pa.string()
     found = arrow_type(sql)

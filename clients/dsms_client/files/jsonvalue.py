@@ -27,6 +27,8 @@ class Number(str):
 def fits(value: Any, sql: str) -> bool:
     """Whether a JSON value is of a kind that the type is written in."""
     kind = sql.partition("(")[0]
+    if isinstance(value, Pairs):
+        return kind == "STRUCT" and len({key for key, _ in value}) == len(value)
     if type(value) is list or (kind == "LIST" and isinstance(value, Number)):
         return kind == "LIST" and not isinstance(value, Number) and _has_no_odd(value, sql)
     if isinstance(value, bool) or kind == "BOOL":
@@ -58,6 +60,9 @@ def text_of(value: Any) -> str | None:
     """A value as `convert` reads it."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, Pairs):
+        pairs = (f"{json.dumps(key, ensure_ascii=False)}: {_item(of)}" for key, of in value)
+        return f"{{{', '.join(pairs)}}}"
     if type(value) is list:
         return f"[{', '.join(map(_item, value))}]"
     return "true" if value else "false"

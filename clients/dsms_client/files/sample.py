@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from dsms import structs
 from dsms.forms.encodings import without_encodings
 from dsms.untrusted.types import decoded, is_list, why_not
 from dsms_client.files import csvfile, json_array, linesfile, nested, zeekfile
@@ -238,7 +239,7 @@ def _filled(sample: Sample, batch: pa.RecordBatch | None) -> Sample:
     for name, sql in sample.types.items():
         if batch is None:
             sample.texts[name] = pa.array([], pa.string())
-        elif sql == "BYTES" or sql.startswith("LIST"):
+        elif sql in ("BYTES", "UUID") or sql.startswith(("LIST", "STRUCT")):
             sample.texts[name] = pa.array(["" for _ in range(batch.num_rows)])
         else:
             sample.texts[name] = without_encodings(batch.column(name)).cast(pa.string())
@@ -246,7 +247,10 @@ def _filled(sample: Sample, batch: pa.RecordBatch | None) -> Sample:
 
 
 def _sql_of(kind: pa.DataType) -> str | None:
-    """The SQL type of an Arrow type."""
+    """The SQL type of an Arrow type; of dates TIMESTAMP, until it is known which column is event
+    time."""
+    if getattr(kind, "extension_name", "") == "arrow.uuid":
+        return "UUID"
     kind = decoded(kind)
     if kinds.is_decimal(kind):
         fits = kind.precision <= 38 and 0 <= kind.scale <= kind.precision
@@ -255,12 +259,25 @@ def _sql_of(kind: pa.DataType) -> str | None:
         inner = decoded(kind.value_type)
         item = None if kinds.is_nested(inner) else _sql_of(inner)
         return None if item is None else f"LIST({item})"
+    if kinds.is_struct(kind):
+        return _struct_of(kind)
     tests = (
         (kinds.is_boolean, "BOOL"), (kinds.is_integer, "INT"), (kinds.is_floating, "FLOAT"),
-        (kinds.is_timestamp, "TIMESTAMP"), (kinds.is_date, "TIMESTAMP"),
+        (kinds.is_timestamp, "TIMESTAMP"), (kinds.is_date, "TIMESTAMP"), (kinds.is_time, "TIME"),
         (kinds.is_duration, "INTERVAL"), (kinds.is_string, "STRING"),
         (kinds.is_large_string, "STRING"), (kinds.is_string_view, "STRING"),
         (kinds.is_binary, "BYTES"), (kinds.is_large_binary, "BYTES"),
         (kinds.is_binary_view, "BYTES"), (kinds.is_fixed_size_binary, "BYTES"),
     )  # a table  # fmt: skip
     return next((sql for test, sql in tests if test(kind)), None)
+
+
+def _struct_of(kind: pa.DataType) -> str | None:
+    """STRUCT of plain fields; None: some field is none."""
+    fields = [(f.name, None if kinds.is_nested(decoded(f.type)) else _sql_of(f.type)) for f in kind]
+    known = [
+        (name, "DATE" if kinds.is_date(kind.field(name).type) else sql)
+        for name, sql in fields
+        if sql
+    ]
+    return structs.spelled(known) if known and len(known) == len(fields) else None

@@ -1,22 +1,24 @@
 """Columns of text -> columns of a stream's types, naming the values that are not of their type.
 
-INT (also ``3.0``) and DECIMAL as usual, BOOL also as ``T`` and ``F``; FLOAT as the nearest one,
-but integers only as exact ones; TIMESTAMP as `dsms.instants` reads it, in formats that are said, or
-a number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
-microseconds; BYTES as ``\\x`` and hex digits, else the text's UTF-8; LIST as JSON.
+INT (also ``3.0``) and DECIMAL as usual, BOOL also as ``T`` and ``F``; FLOAT as the nearest one, but
+integers only as exact ones; TIMESTAMP as `dsms.instants` reads it, in formats that are said, or a
+number where the unit is known; INTERVAL as `dsms.lengths` reads it, or an integer count of
+microseconds; DATE, TIME and UUID as `dsms.typed_texts`; BYTES as ``\\x`` and hex digits, else the
+text's UTF-8; LIST and STRUCT as JSON.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms import lists
+from dsms import lists, structs, typed_texts
 from dsms.decimals import decimals
 from dsms.errors import UsageError
 from dsms.instants import MAX_INSTANT, MIN_INSTANT, instants, why_not
@@ -66,6 +68,9 @@ def convert(
         values = usual(texts, options.unit)
         if values is not None and not _outside(values).any():
             return pa.array(values), np.empty(0, np.int64)
+    if kind == "STRUCT":
+        structs_, none = structs.canonical(texts, structs.fields_of(sql) or ())
+        return structs_, np.flatnonzero(none)
     if kind == "LIST":
         item = lists.item_of(sql) or "NULL"
         return listed(texts, item, lambda items, of: convert(items, of, options))
@@ -75,11 +80,20 @@ def convert(
     if options.decimal != "." and kind == "TIMESTAMP" and options.unit is not None:
         number = rf"^([+-]?[0-9]+){re.escape(options.decimal)}([0-9]+)$"
         texts = pc.replace_substring_regex(texts, number, r"\1.\2")
-    if kind in ("TIMESTAMP", "INTERVAL"):
-        array = _instants(texts, options) if kind == "TIMESTAMP" else _lengths(texts)
+    if kind in _READ:
+        array = _READ[kind](texts, options)
         bad = pc.and_(array.is_null(), texts.is_valid()) if array.null_count else None
         return array, np.empty(0, np.int64) if bad is None else _places(bad)
     return _plain(texts, sql, kind)
+
+
+_READ: dict[str, Callable[[pa.Array, Options], pa.Array]] = {
+    "TIMESTAMP": lambda texts, options: _instants(texts, options),
+    "INTERVAL": lambda texts, options: _lengths(texts),
+    "DATE": lambda texts, options: typed_texts.dates(texts),
+    "TIME": lambda texts, options: typed_texts.times(texts),
+    "UUID": lambda texts, options: typed_texts.uuids(texts),
+}
 
 
 def _plain(texts: pa.Array, sql: str, kind: str) -> tuple[pa.Array, np.ndarray]:
@@ -157,6 +171,8 @@ def reason(text: str, sql: str, options: Options = Options()) -> str:  # noqa: B
         return _comma(text, options)
     if lists.item_of(sql) == "TIMESTAMP" and options.unit is None and has_numbers(text):
         return f": {NO_UNIT}"
+    if kind in typed_texts.READ:
+        return f": {typed_texts.why_not(text, kind)}"
     if kind != "TIMESTAMP":
         return ""
     if _NUMBER.fullmatch(text.strip()):

@@ -163,8 +163,8 @@ def as_json(columns: Sequence[str], types: Sequence[str], rows: Rows) -> Iterato
 
 
 def _json_value(value: Any, sql: str) -> str:
-    """As JSON; of a list all digits of its items, as they stand there."""
-    if value is not None and sql.startswith("LIST"):
+    """As JSON; of a list or struct all digits of what it holds, as they stand there."""
+    if value is not None and sql.startswith(("LIST", "STRUCT")):
         return str(value)
     plain = value is None or isinstance(value, (bool, str)) or sql == "INT"
     if not plain and not (isinstance(value, float) and math.isfinite(value)):

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dsms.errors import InternalError
-from dsms.operators.expressions import listed, parse, show
+from dsms.operators.expressions import listed, parse, show, structs
 from dsms.operators.expressions.arithmetic import refuse
-from dsms.operators.expressions.arrays import blank, floats, from_floats, from_ints, present
+from dsms.operators.expressions.arrays import blank, floats, from_floats, from_ints, ints, present
 from dsms.operators.expressions.decimals import (
     WIDE,
     from_integers,
@@ -25,6 +25,7 @@ from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Builder, Built, Kernel, Node
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind, Type
+from dsms.typed_texts import DAY
 
 
 def _cast(call: Call, args: Sequence[Node]) -> Built:
@@ -45,12 +46,25 @@ def between(source: Type, to: Type) -> Built:
         return Built(lambda errors, x: pa.nulls(len(x), to.arrow))
     if source.item is not None and to.item is not None:
         return listed.converted(source, to, between(source.item, to.item))
+    if source.fields and to.fields:
+        pairs = zip(source.fields, to.fields, strict=True)
+        return structs.converted(source, to, [between(a, b) for (_, a), (_, b) in pairs])
     if to.kind is Kind.STRING:
         return show.show(source)
     if source.kind is Kind.STRING:
-        return listed.parsed(to) if to.kind is Kind.LIST else parse.parse(to)
+        return _parsed(to)
     kernel, fallible = _between(source, to)
     return Built(kernel, fallible)
+
+
+def _parsed(to: Type) -> Built:
+    match to.kind:
+        case Kind.LIST:
+            return listed.parsed(to)
+        case Kind.STRUCT:
+            return structs.parsed(to)
+        case _:
+            return parse.parse(to)
 
 
 def _between(source: Type, to: Type) -> tuple[Kernel, bool]:
@@ -71,6 +85,12 @@ def _between(source: Type, to: Type) -> tuple[Kernel, bool]:
             return _decimal_to_int, True
         case Kind.DECIMAL, Kind.FLOAT:
             return decimal_to_float, False
+        case Kind.DATE, Kind.TIMESTAMP:
+            return (lambda errors, x: x), False
+        case Kind.TIMESTAMP, Kind.DATE:
+            return (lambda errors, x: from_ints(ints(x) - ints(x) % DAY, present(x))), False
+        case Kind.TIMESTAMP, Kind.TIME:
+            return (lambda errors, x: from_ints(ints(x) % DAY, present(x))), False
         case Kind.DECIMAL, Kind.DECIMAL:
             return _decimal_to_decimal(source, to), True
     raise InternalError("DS902", f"no cast from {source} to {to}; please report this")

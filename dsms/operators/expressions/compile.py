@@ -15,6 +15,7 @@ from dsms.operators.expressions import (
     arithmetic,
     casts,
     compare,
+    days,
     digests,
     documents,
     formats,
@@ -25,6 +26,7 @@ from dsms.operators.expressions import (
     patterns,
     python,
     strings,
+    structs,
     times,
 )
 from dsms.operators.expressions.arrays import NO
@@ -76,6 +78,7 @@ _BUILDERS: dict[str, Builder] = {
         arithmetic,
         casts,
         compare,
+        days,
         digests,
         documents,
         formats,
@@ -86,6 +89,7 @@ _BUILDERS: dict[str, Builder] = {
         patterns,
         python,
         strings,
+        structs,
         times,
     )
     for name, builder in module.BUILDERS.items()

@@ -18,6 +18,7 @@ from dsms.operators.expressions.decimals import from_integers, to_unscaled
 from dsms.operators.expressions.errors import CAST, ErrorCounter
 from dsms.operators.expressions.node import Built, Kernel
 from dsms.sql.types import Kind, Type
+from dsms.typed_texts import READ
 
 _WHOLE = r"^[+-]?[0-9]+$"
 _NUMBER = r"^[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -43,6 +44,8 @@ def parse(to: Type) -> Built:
             return Built(_trimmed(_timestamp), True)
         case Kind.INTERVAL:
             return Built(_trimmed(_interval), True)
+        case Kind.DATE | Kind.TIME | Kind.UUID:
+            return Built(_typed(to), True)
     raise InternalError("DS902", f"no cast from STRING to {to}; please report this")
 
 
@@ -155,3 +158,14 @@ def _interval(errors: ErrorCounter, x: pa.Array) -> pa.Array:
     out = lengths(x)
     _drop(errors, x, pc.or_(pc.is_valid(out), pc.is_null(x)), "INTERVAL")
     return out
+
+
+def _typed(to: Type) -> Kernel:
+    read = READ[str(to)]
+
+    def kernel(errors: ErrorCounter, x: pa.Array) -> pa.Array:
+        out = read(x)
+        _drop(errors, x, pc.or_(pc.is_valid(out), pc.is_null(x)), str(to))
+        return out
+
+    return kernel

@@ -1,6 +1,7 @@
 """Functions in Python: batches of arguments go to the process that runs them.
 
-They see TIMESTAMP and INTERVAL as Arrow has them: instants in UTC, durations."""
+They see TIMESTAMP, INTERVAL, DATE and TIME as Arrow has them: instants in UTC, durations, dates and
+times."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dsms import lists
+from dsms import lists, structs
 from dsms.instants import MAX_INSTANT, MIN_INSTANT
 from dsms.operators.expressions.arrays import Value
 from dsms.operators.expressions.errors import ErrorCounter
@@ -19,7 +20,12 @@ from dsms.python_functions import host
 from dsms.sql.expr import Call
 from dsms.sql.types import Kind, Type, item_of
 
-_SEEN = {Kind.TIMESTAMP: pa.timestamp("us", "UTC"), Kind.INTERVAL: pa.duration("us")}
+_SEEN = {
+    Kind.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Kind.INTERVAL: pa.duration("us"),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time64("us"),
+}
 
 
 def seen(type_: Type) -> pa.DataType:
@@ -37,6 +43,11 @@ def taken(place: str, made: pa.Array, type_: Type) -> pa.Array:
             raise host.unusable(place, "it gave an instant outside the years 0001-9999")
     if type_.kind is Kind.LIST:
         found, bad = lists.canonical(found, str(item_of(type_)))
+        if bad.any():
+            text = made[int(np.flatnonzero(bad)[0])].as_py()
+            raise host.unusable(place, f"it gave '{text[:40]}', which is no {type_}")
+    if type_.kind is Kind.STRUCT:
+        found, bad = structs.canonical(found, type_.spelled_fields)
         if bad.any():
             text = made[int(np.flatnonzero(bad)[0])].as_py()
             raise host.unusable(place, f"it gave '{text[:40]}', which is no {type_}")

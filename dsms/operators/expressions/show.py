@@ -27,6 +27,12 @@ def show(source: Type) -> Built:
             return Built(lambda errors, x: spelled.instants(x))
         case Kind.INTERVAL:
             return Built(lambda errors, x: spelled.lengths(x))
+        case Kind.DATE:
+            return Built(lambda errors, x: spelled.dates(x))
+        case Kind.TIME:
+            return Built(lambda errors, x: spelled.times(x))
+        case Kind.UUID:
+            return Built(lambda errors, x: x)
     return Built(lambda errors, x: x.cast(_TEXT))
 
 

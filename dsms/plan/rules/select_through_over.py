@@ -6,7 +6,7 @@ from dsms.plan.exprs import total
 from dsms.plan.rules.base import Context, select
 from dsms.sql import logical as lp
 from dsms.sql.expr import Col, columns, conjuncts
-from dsms.sql.types import Kind
+from dsms.sql.types import NESTED, Kind
 from dsms.sql.window import counts
 
 
@@ -30,5 +30,5 @@ def select_through_over(node: lp.Node, ctx: Context) -> lp.Node:
 
 def _keys(frame: lp.Frame) -> set[int]:
     """Not those whose equal values may differ (-0.0 and 0.0)."""
-    kinds = (Kind.FLOAT, Kind.LIST)
+    kinds = (Kind.FLOAT, *NESTED)
     return {e.index for e in frame.by if isinstance(e, Col) and e.type.kind not in kinds}

@@ -16,6 +16,7 @@ from dsms.sql.binder.lists import aggregated
 from dsms.sql.binder.samples import told_apart
 from dsms.sql.binder.scalar_queries import scalar_queries
 from dsms.sql.binder.scope import find
+from dsms.sql.binder.structs import column_name
 from dsms.sql.codes import error
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.functions import FunctionError
@@ -122,6 +123,8 @@ class Grouping:
             at = self.keys.index(bound)
             return Col(at, bound.type, self.names[at])
         if isinstance(node, ast.ColumnRef):
+            if isinstance(bound, Call):  # a field
+                return self.above(bound, node)
             raise self._ungrouped(env, node)
         return bound if isinstance(bound, Lit) else None
 
@@ -251,11 +254,7 @@ def grouping(env: Env, select: ast.Select) -> Grouping:
         expr = _typed(bind(env, target))
         if expr not in keys:
             keys.append(expr)
-            names.append(
-                find(env.scope, target).name
-                if isinstance(target, ast.ColumnRef)
-                else to_sql(target)
-            )
+            names.append(column_name(env.scope, target) or to_sql(target))
     if not any(isinstance(n, ast.GroupingSets) for n in select.group_by):
         return Grouping(keys, names)
 

@@ -8,12 +8,12 @@ from decimal import Decimal
 
 from dsms.errors import QueryError
 from dsms.sql import ast, functions
-from dsms.sql.binder import lists
+from dsms.sql.binder import lists, structs
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import FunctionError
 from dsms.sql.signatures import bend
-from dsms.sql.types import Kind, Type
+from dsms.sql.types import DATE, STRING, TIMESTAMP, Kind, Type
 
 BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "||": "concat"}
 COMPARE = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -101,6 +101,14 @@ def function_error(
     return error("DS207", message, at, hint)
 
 
+_WRITTEN = {
+    Kind.TIMESTAMP: "write an instant as TIMESTAMP '2013-01-01 00:00:00'",
+    Kind.DATE: "write a day as DATE '2013-01-31'",
+    Kind.TIME: "write a time of a day as TIME '12:30:00'",
+    Kind.UUID: "write UUID '...', or convert one side: CAST(x AS UUID), CAST(u AS STRING)",
+}
+
+
 def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
     kinds = {t.kind for t in types}
     if sign == "IN" and Kind.LIST in kinds:
@@ -114,8 +122,8 @@ def _conversion_hint(types: Sequence[Type], sign: str = "") -> str | None:
             "a product has the digits behind the point of both, and a DECIMAL at most 38: convert "
             "one side to fewer, as in CAST(x AS DECIMAL(38, 10))"
         )
-    if Kind.TIMESTAMP in kinds and Kind.STRING in kinds:
-        return "write an instant as TIMESTAMP '2013-01-01 00:00:00'"
+    if Kind.STRING in kinds and (written := _WRITTEN.keys() & kinds):
+        return _WRITTEN[written.pop()]
     if kinds & {Kind.TIMESTAMP, Kind.INTERVAL} and kinds & {Kind.INT, Kind.FLOAT, Kind.STRING}:
         return "write a length of time as INTERVAL '5' MINUTE"
     if Kind.STRING in kinds and len(kinds) > 1:
@@ -136,8 +144,13 @@ def fold(expr: Expr) -> Expr:
         case Call("cast", (Lit(value=int() | Decimal() as value, type=source),), target):
             if target.kind is Kind.DECIMAL and source.kind in (Kind.INT, Kind.DECIMAL):
                 return _exact(Decimal(value), target) or expr
-        case Call("cast", (Lit(value=str() as text),), target) if target.kind is Kind.LIST:
-            return lists.read(text, target) or expr
+            if source == DATE and target == TIMESTAMP:
+                return Lit(value, TIMESTAMP)
+        case Call("cast", (Lit(value=str() as text, type=source),), target):
+            if target.kind is Kind.LIST:
+                return lists.read(text, target) or expr
+            if target.kind is Kind.STRUCT and (source == STRING or source.fields):
+                return structs.read(text, target) or expr
     return expr
 
 

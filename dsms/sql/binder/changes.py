@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from dsms.sql import ast
 from dsms.sql.binder.calls import cast
@@ -18,7 +19,9 @@ from dsms.sql.codes import error, suggest
 from dsms.sql.expr import Col, Expr, Lit
 from dsms.sql.functions import common_type
 from dsms.sql.logical import Node
-from dsms.sql.types import NULL, Field, Kind, Type
+from dsms.sql.signatures import same_names
+from dsms.sql.types import DATE, NULL, TIMESTAMP, Field, Kind, Type
+from dsms.typed_texts import DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +241,33 @@ def assigned(value: Expr, column: Field, at: ast.Node) -> Expr:
         if not column.nullable:
             raise error("DS218", f"column {column.name} is NOT NULL", at, "give it a value")
         return Lit(None, column.type)
+    if column.type == DATE and is_midnight(value):
+        return Lit(value.value, DATE)
     if value.type == column.type or _converts(value.type, column.type):
         return cast(value, column.type)
     message = f"column {column.name} is {column.type}, and the value is {value.type}"
     raise error("DS218", message, at, _assign_hint(column.type))
 
 
+def is_midnight(value: Expr) -> TypeGuard[Lit]:
+    """Whether it is a constant instant at which a day begins, as a program's date is one."""
+    return (
+        isinstance(value, Lit)
+        and value.type == TIMESTAMP
+        and isinstance(value.value, int)
+        and value.value % DAY == 0
+    )
+
+
 def _converts(source: Type, target: Type) -> bool:
     if source.item is not None and target.item is not None:
         return source.item == NULL or _converts(source.item, target.item)
+    if source.fields and target.fields:
+        pairs = zip(source.fields, target.fields, strict=True)
+        inside = ((a, b) for (_, a), (_, b) in pairs)
+        return same_names(source, target) and all(
+            a in (b, NULL) or _converts(a, b) for a, b in inside
+        )
     if target.kind is Kind.DECIMAL:
         return source.numeric
     return common_type(source, target) == target
@@ -257,6 +278,10 @@ def _assign_hint(target: Type) -> str:
         return "write TIMESTAMP '2013-01-01 00:00:00'"
     if target.kind is Kind.INTERVAL:
         return "write INTERVAL '5' MINUTE"
+    if target.kind is Kind.DATE:
+        return "write DATE '2013-01-31', or CAST(x AS DATE)"
+    if target.kind is Kind.TIME:
+        return "write TIME '12:30:00', or CAST(x AS TIME)"
     return f"convert it: CAST(x AS {target})"
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from dsms.sql import ast, functions
+from dsms.sql.binder import structs
 from dsms.sql.binder.calls import BINARY, COMPARE, argument, call, fold, no_grouping
+from dsms.sql.binder.constants import COMPARED, literal
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.instants import INSTANT, instant_of
 from dsms.sql.binder.no_value import no_value
@@ -25,8 +26,7 @@ from dsms.sql.foreign import instead
 from dsms.sql.functions import FunctionError
 from dsms.sql.looking import look
 from dsms.sql.suggest import nearest
-from dsms.sql.types import BOOL, BYTES, FLOAT, INT, INTERVAL, NULL, STRING, TIMESTAMP, Kind
-from dsms.sql.unbind import digits
+from dsms.sql.types import BOOL, NULL, STRING
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def bind(env: Env, node: ast.Expr) -> Expr:
 def _bind(env: Env, node: ast.Expr) -> Expr:
     match node:
         case ast.ColumnRef():
-            return find(env.scope, node).expr
+            field = structs.member(env.scope, node)
+            return find(env.scope, node).expr if field is None else bind(env, field)
         case ast.ScalarQuery() | ast.Over() if node in env.values:
             return env.values[node]
         case ast.Binary(op=op, left=left, right=right):
@@ -113,43 +114,7 @@ def _alike(env: Env, nodes: Sequence[ast.Expr]) -> list[Expr]:
     ]
 
 
-def literal(node: ast.Expr) -> Lit:
-    """The constant that a literal means."""
-    match node:
-        case ast.IntLit(value=value):
-            return Lit(value, INT)
-        case ast.FloatLit(value=value):
-            return Lit(value, FLOAT)
-        case ast.DecimalLit(text=text):
-            return Lit(Decimal(text), digits(text))
-        case ast.StringLit(value=value):
-            return Lit(value, STRING)
-        case ast.BytesLit(value=value):
-            return Lit(value, BYTES)
-        case ast.BoolLit(value=value):
-            return Lit(value, BOOL)
-        case ast.IntervalLit(duration=duration):
-            return Lit(duration.micros, INTERVAL)
-        case ast.TimestampLit(micros=micros):
-            return Lit(micros, TIMESTAMP)
-        case ast.NullLit():
-            return Lit(None, NULL)
-    raise AssertionError(node)
-
-
 # ---------------------------------------------------------------- conditions
-
-
-_COMPARED = {
-    Kind.INT: "<> 0",
-    Kind.FLOAT: "<> 0.0",
-    Kind.DECIMAL: "<> 0",
-    Kind.STRING: "<> ''",
-    Kind.BYTES: "<> X''",
-    Kind.TIMESTAMP: "> TIMESTAMP '2020-01-01'",
-    Kind.INTERVAL: "> INTERVAL '1' HOUR",
-    Kind.LIST: "<> []",
-}
 
 
 def condition(expr: Expr, at: ast.Node, place: str) -> Expr:
@@ -157,7 +122,7 @@ def condition(expr: Expr, at: ast.Node, place: str) -> Expr:
     if expr.type == NULL:
         return Lit(None, BOOL)
     if expr.type != BOOL:
-        hint = f"compare it with something, for example x {_COMPARED[expr.type.kind]}"
+        hint = f"compare it with something, for example x {COMPARED[expr.type.kind]}"
         raise error("DS209", f"{place} expects a condition, and this is {expr.type}", at, hint)
     return expr
 
@@ -307,6 +272,8 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
         return bind(env, instant_of(env.scope, node))
     if name.casefold() == PYTHON:
         return python_call(node, [bind(env, a) for a in node.args])
+    if name.casefold() in (structs.NAMED, structs.EXTRACT):
+        return _of_structs(env, node)
     no_grouping(node)
     if not functions.is_scalar(name) or functions.function(name).name in functions.SYNTAX_ONLY:
         raise _unknown_function(node, env.ctx.catalog)
@@ -314,6 +281,16 @@ def _function(env: Env, node: ast.FuncCall) -> Expr:
     if node.to is not None:
         return _typed(env, node, node.to)
     return call(name, [bind(env, a) for a in node.args], node)
+
+
+def _of_structs(env: Env, node: ast.FuncCall) -> Expr:
+    _only_plain(node)
+    if node.name.text.casefold() == structs.NAMED:
+        return structs.value(lambda part: bind(env, part), node)
+    if len(node.args) != 2:
+        hint = "write s.a, or STRUCT_EXTRACT(s, 'a')"
+        raise error("DS207", "STRUCT_EXTRACT takes a struct and the name of a field", node, hint)
+    return structs.extracted(bind(env, node.args[0]), node.args[1], node)
 
 
 def _typed(env: Env, node: ast.FuncCall, to: ast.TypeName) -> Expr:

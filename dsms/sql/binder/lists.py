@@ -12,35 +12,38 @@ from dsms.aggregates.card import Card
 from dsms.sql import ast
 from dsms.sql.codes import error
 from dsms.sql.expr import Expr, Lit
-from dsms.sql.types import Kind, Type, item_of
+from dsms.sql.types import NESTED, Kind, Type, item_of
 
 _ORDER = frozenset(("lt", "le", "gt", "ge", "greatest", "least"))
 
 
 def without_order(fn: str, types: Sequence[Type], at: ast.Node) -> None:
-    """DS355 for a function of lists that goes by their order."""
-    if fn in _ORDER and any(t.kind is Kind.LIST for t in types):
-        raise no_order(at)
+    """DS355 for a function of lists or structs that goes by their order."""
+    if fn in _ORDER and (odd := [t for t in types if t.kind in NESTED]):
+        raise no_order(at, odd[0])
 
 
 def aggregated(card: Card, types: Sequence[Type], at: ast.Node) -> None:
-    """DS355 for an aggregate of lists that goes by their order."""
+    """DS355 for an aggregate of lists or structs that goes by their order."""
     if card.opaque:
         return
-    if any(t.kind is Kind.LIST for t in types[1 if card.equal else 0 :]):
-        raise no_order(at)
+    if odd := [t for t in types[1 if card.equal else 0 :] if t.kind in NESTED]:
+        raise no_order(at, odd[0])
 
 
-def no_order(at: ast.Node) -> Exception:
+def no_order(at: ast.Node, type_: Type) -> Exception:
     """DS355."""
+    if type_.kind is Kind.STRUCT:
+        hint = "compare structs with = or <>; their fields have an order: s.a"
+        return error("DS355", "structs have no order", at, hint)
     hint = "compare lists with = or <>; what is theirs has an order: l[1], LENGTH(l), LIST_MAX(l)"
     return error("DS355", "lists have no order", at, hint)
 
 
-def nested(at: ast.Node) -> Exception:
+def nested(at: ast.Node, what: str = "a list can't hold lists") -> Exception:
     """DS354."""
     hint = "keep the inner lists as texts, CAST(l AS STRING), or their items one by one"
-    return error("DS354", "a list can't hold lists", at, hint)
+    return error("DS354", what, at, hint)
 
 
 def made(values: Sequence[Expr], type_: Type) -> Lit | None:

@@ -8,6 +8,7 @@ from typing import cast as typed
 
 from dsms.sql import ast
 from dsms.sql.binder.calls import cast
+from dsms.sql.binder.changes import is_midnight
 from dsms.sql.binder.context import Context
 from dsms.sql.binder.expressions import Env, bind
 from dsms.sql.binder.scope import Scope
@@ -16,7 +17,7 @@ from dsms.sql.catalog import Catalog, QueryDef
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
 from dsms.sql.functions import common_type
-from dsms.sql.types import FLOAT, NULL, Kind, Type
+from dsms.sql.types import DATE, FLOAT, NULL, Kind, Type
 
 
 def bind_values(statement: ast.Lookup, definition: QueryDef, catalog: Catalog) -> tuple[Lit, ...]:
@@ -63,6 +64,8 @@ def _value(found: Expr, type_: Type, at: ast.Expr) -> Lit:
         return Lit(None, type_)
     if constant.type == type_:
         return constant
+    if type_ == DATE and is_midnight(constant):
+        return Lit(constant.value, DATE)
     if _fits(constant.type, type_):
         made = _as_float(constant, type_) or cast(constant, type_)
         if isinstance(made, Lit):
@@ -103,6 +106,12 @@ def _hint(type_: Type) -> str:
             return "write TIMESTAMP '2013-01-01 00:00:00'"
         case Kind.INTERVAL:
             return "write INTERVAL '5' MINUTE"
+        case Kind.DATE:
+            return "write DATE '2013-01-31'"
+        case Kind.TIME:
+            return "write TIME '12:30:00'"
+        case Kind.UUID:
+            return "write UUID '...'"
         case Kind.DECIMAL:
             return f"write DECIMAL '1.50', of {type_}; or ?::FLOAT in the query"
         case Kind.INT:

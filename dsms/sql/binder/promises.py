@@ -15,7 +15,7 @@ from dsms.sql.binder.select import bind_nested
 from dsms.sql.catalog import Catalog, StreamDef
 from dsms.sql.codes import error
 from dsms.sql.expr import Call, Expr, Lit
-from dsms.sql.types import Field, Kind
+from dsms.sql.types import NESTED, Field
 
 FORM = "write k = 5, k IN (5, 6) or k IS NULL, joined by AND"
 
@@ -43,7 +43,7 @@ def bind_promise(statement: ast.Punctuate, stream: StreamDef, catalog: Catalog) 
         if at in found:
             message = f"`{column.name}` is there twice"
             raise error("DS335", message, name, f"write {column.name} IN (...)")
-        if column.type.kind is Kind.LIST:
+        if column.type.kind in NESTED:
             message = f"`{column.name}` is a list, and rows are told by single values"
             raise error("DS335", message, name, "name another column")
         found[at] = tuple(_value(env, item, column) for item in items)

@@ -49,8 +49,9 @@ from dsms.sql.binder.scalar_queries import (
     scalar_queries,
     with_values,
 )
-from dsms.sql.binder.scope import Scope, find, star
+from dsms.sql.binder.scope import Scope, star
 from dsms.sql.binder.set_operations import combined
+from dsms.sql.binder.structs import column_name
 from dsms.sql.binder.subqueries import bind_tests
 from dsms.sql.binder.typenames import default_type
 from dsms.sql.codes import error
@@ -301,9 +302,7 @@ class _Block:
     def _name(self, env: Env, item: ast.SelectItem) -> str:
         if item.alias is not None:
             return item.alias.text
-        if isinstance(item.expr, ast.ColumnRef):
-            return find(env.scope, item.expr).name
-        return to_sql(item.expr)
+        return column_name(env.scope, item.expr) or to_sql(item.expr)
 
     def _having(self, env: Env) -> Expr | None:
         having = self.select.having

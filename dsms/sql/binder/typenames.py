@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dsms.sql import ast
 from dsms.sql.binder.lists import nested
+from dsms.sql.binder.structs import IN_STRUCT, made_of
 from dsms.sql.codes import error, suggest
 from dsms.sql.foreign import instead
 from dsms.sql.types import (
     BOOL,
     BYTES,
+    DATE,
     FLOAT,
     INT,
     INTERVAL,
+    NESTED,
     NULL,
     STRING,
+    TIME,
     TIMESTAMP,
+    UUID,
     Kind,
     Type,
     decimal,
     list_of,
+    struct_of,
 )
 
 MAX_DIGITS = 38
@@ -31,9 +37,10 @@ TYPE_NAMES: dict[str, Type] = {
     "BYTES": BYTES, "BLOB": BYTES, "BINARY": BYTES, "VARBINARY": BYTES,
     "TIMESTAMP": TIMESTAMP,
     "INTERVAL": INTERVAL,
+    "DATE": DATE, "TIME": TIME, "UUID": UUID,
 }  # a table  # fmt: skip
 _LISTED = ("BOOL", "INT", "FLOAT", "DECIMAL(p,s)", "STRING", "BYTES", "TIMESTAMP", "INTERVAL",
-           "LIST(T)")  # a table  # fmt: skip
+           "DATE", "TIME", "UUID", "LIST(T)", "STRUCT(a T)")  # a table  # fmt: skip
 LISTS = ("LIST", "ARRAY")
 _LENGTH_IGNORED = ("VARCHAR", "CHAR")
 
@@ -43,6 +50,11 @@ def type_of(name: ast.TypeName) -> Type:
     list of lists."""
     if name.name in LISTS:
         return _list(name)
+    if name.name == "STRUCT":
+        return _struct(name)
+    if name.fields:
+        message = f"{name.name} takes no fields"
+        raise error("DS211", message, name, "a value with fields is a STRUCT(a INT, b STRING)")
     if name.item is not None:
         message = f"{name.name} takes no type in brackets"
         raise error("DS211", message, name, f"a list of {name.item.name} is LIST({name.item.name})")
@@ -61,9 +73,21 @@ def _list(name: ast.TypeName) -> Type:
     if name.item is None:
         raise error("DS211", f"{name.name} needs the type of its items", name, "write LIST(INT)")
     item = type_of(name.item)
+    if item.kind is Kind.STRUCT:
+        raise nested(name, "a list can't hold structs")
     if item.kind is Kind.LIST:
         raise nested(name)
     return list_of(item)
+
+
+def _struct(name: ast.TypeName) -> Type:
+    if not name.fields:
+        raise error("DS211", "STRUCT needs its fields", name, "write STRUCT(a INT, b STRING)")
+    fields = [(field.name.text, type_of(field.type)) for field in name.fields]
+    for field, (_, type_) in zip(name.fields, fields, strict=True):
+        if type_.kind in NESTED:
+            raise nested(field, IN_STRUCT)
+    return made_of(fields, [field.name for field in name.fields], name)
 
 
 def _decimal(name: ast.TypeName) -> Type:
@@ -80,4 +104,6 @@ def default_type(type_: Type) -> Type:
     """The type of a column of nothing but NULLs."""
     if type_.item is not None:
         return list_of(default_type(type_.item))
+    if type_.fields:
+        return struct_of((name, default_type(of)) for name, of in type_.fields)
     return STRING if type_ == NULL else type_

@@ -21,7 +21,7 @@ from dsms.sql.functions.aggregate import (
     resolve_aggregate,
 )
 from dsms.sql.functions.constants import check_constants
-from dsms.sql.functions.lists import LISTS
+from dsms.sql.functions.lists import LISTS, STRUCTS
 from dsms.sql.functions.operators import OPERATORS, SHORT
 from dsms.sql.functions.scalar import NUMBERS, TEXT
 from dsms.sql.functions.times import EXTRACT_FIELDS, TIMES
@@ -48,7 +48,14 @@ __all__ = [
 ]  # a table  # fmt: skip
 
 
-GROUPS = {"operators": OPERATORS, "numbers": NUMBERS, "text": TEXT, "times": TIMES, "lists": LISTS}
+GROUPS = {
+    "operators": OPERATORS,
+    "numbers": NUMBERS,
+    "text": TEXT,
+    "times": TIMES,
+    "lists": LISTS,
+    "structs": STRUCTS,
+}
 FUNCTIONS: dict[str, Function] = {f.name: f for group in GROUPS.values() for f in group}
 # functions that are written in their own way, and are calls of another: IF is a CASE
 SHORT_FOR = {"if": "case"}

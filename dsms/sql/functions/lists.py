@@ -20,6 +20,7 @@ from dsms.sql.types import (
     FLOAT,
     INT,
     INTERVAL,
+    NESTED,
     NULL,
     STRING,
     Kind,
@@ -48,7 +49,7 @@ def _of_list(n: int, result: Callable[[Type, Types], Match | None]) -> Callable[
 
 def _made(args: Types) -> Match | None:
     """Items of one type; no lists."""
-    if any(a.kind is Kind.LIST for a in args):
+    if any(a.kind in NESTED for a in args):
         raise FunctionError("nested", "a list can't hold lists")
     common = common_of(args) if args else NULL
     if common is None:
@@ -96,6 +97,23 @@ def _counted(args: Types) -> Match | None:
 
 LENGTH = Overload("(LIST(T)) -> INT", _counted)
 _SAME = Overload("(LIST(T)) -> T", _of_list(1, lambda item, args: Match(args, item)))
+
+_BY_BINDER = (Overload("(STRUCT, name) -> the field's type", lambda args: None),)
+_OF_PAIRS = (Overload("(name, T, ...) -> STRUCT(name T, ...)", lambda args: None),)
+
+STRUCTS = (
+    Function(
+        "named_struct",
+        "{'a': x, 'b': y, ...}: the struct of these fields; names are constants.",
+        _OF_PAIRS,
+        nulls="never NULL",
+    ),
+    Function(
+        "struct_extract",
+        "s.a, (s).a: the field of that name, which is a constant.",
+        _BY_BINDER,
+    ),
+)
 
 LISTS = (
     Function(

@@ -26,7 +26,9 @@ OPERATORS = (
     Function(
         "add",
         f"x + y. {_OVERFLOW} FLOAT as IEEE 754. DECIMAL keeps the larger scale, exactly. "
-        "TIMESTAMP + INTERVAL must stay in years 0001 to 9999.",
+        "TIMESTAMP + INTERVAL must stay in years 0001 to 9999; DATE + INTERVAL is a TIMESTAMP, "
+        "DATE + INT so many days later, DATE + TIME the TIMESTAMP of both. TIME + INTERVAL goes "
+        "around the clock: 23:00 + 2 h is 01:00.",
         texts(
             "INT, INT -> INT",
             ADD_DECIMALS,
@@ -34,12 +36,18 @@ OPERATORS = (
             "INTERVAL, INTERVAL -> INTERVAL",
             "TIMESTAMP, INTERVAL -> TIMESTAMP",
             "INTERVAL, TIMESTAMP -> TIMESTAMP",
+            "DATE, INT -> DATE",
+            "INT, DATE -> DATE",
+            "DATE, TIME -> TIMESTAMP",
+            "TIME, DATE -> TIMESTAMP",
+            "TIME, INTERVAL -> TIME",
+            "INTERVAL, TIME -> TIME",
         ),
     ),
     Function(
         "sub",
         f"x - y. {_OVERFLOW} As add; TIMESTAMP - TIMESTAMP is the length between them (negative "
-        "if x is earlier).",
+        "if x is earlier), and so is TIME - TIME; DATE - DATE is a number of days.",
         texts(
             "INT, INT -> INT",
             ADD_DECIMALS,
@@ -47,6 +55,10 @@ OPERATORS = (
             "TIMESTAMP, INTERVAL -> TIMESTAMP",
             "TIMESTAMP, TIMESTAMP -> INTERVAL",
             "INTERVAL, INTERVAL -> INTERVAL",
+            "DATE, DATE -> INT",
+            "DATE, INT -> DATE",
+            "TIME, INTERVAL -> TIME",
+            "TIME, TIME -> INTERVAL",
         ),
     ),
     Function(

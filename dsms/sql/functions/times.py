@@ -1,8 +1,9 @@
 """Instants and lengths, and CAST: exact meaning of each function.
 
-An optional last argument is a constant time zone, by name (`Europe/Berlin`) or offset (`+05:30`);
-without it the calendar is UTC.  It is the proleptic Gregorian calendar; all fields floor, before
-1970 too.  A local time outside years 0001 to 9999 is an error of that row.
+A DATE stands for its midnight in UTC where an instant is asked for.  An optional last argument is a
+constant time zone, by name (`Europe/Berlin`) or offset (`+05:30`); without it the calendar is UTC.
+It is the proleptic Gregorian calendar; all fields floor, before 1970 too.  A local time outside
+years 0001 to 9999 is an error of that row.
 """
 
 from __future__ import annotations
@@ -46,11 +47,18 @@ UNITS = (
 )
 
 
+_OF_DAY = ("hour", "minute", "second", "millisecond", "microsecond")  # a TIME has these, too
+
+
 def _field(name: str, doc: str) -> Function:
     return Function(
         name,
         doc,
-        texts("TIMESTAMP -> INT", "TIMESTAMP, STRING -> INT"),
+        texts(
+            "TIMESTAMP -> INT",
+            "TIMESTAMP, STRING -> INT",
+            *(["TIME -> INT"] if name in _OF_DAY else []),
+        ),
         aliases=_ALIASES.get(name, ()),
         constants={1: "zone"},
     )
@@ -64,18 +72,23 @@ TIMES = (
     *(_field(name, doc) for name, doc in FIELDS.items()),
     Function(
         "epoch",
-        "Microseconds since 1970-01-01 UTC (or of the INTERVAL) / 1000000.0; a zone changes "
-        "nothing.",
-        texts("TIMESTAMP -> FLOAT", "INTERVAL -> FLOAT", "TIMESTAMP, STRING -> FLOAT"),
+        "Microseconds since 1970-01-01 UTC (or of the INTERVAL, of a TIME since midnight) / "
+        "1000000.0; a zone changes nothing.",
+        texts(
+            "TIMESTAMP -> FLOAT",
+            "INTERVAL -> FLOAT",
+            "TIMESTAMP, STRING -> FLOAT",
+            "TIME -> FLOAT",
+        ),
         constants={1: "zone"},
     ),
     Function(
         "epoch_us",
-        "Microseconds since 1970-01-01 UTC, or of the INTERVAL.",
-        texts("TIMESTAMP -> INT", "INTERVAL -> INT"),
+        "Microseconds since 1970-01-01 UTC, of the INTERVAL, or since midnight.",
+        texts("TIMESTAMP -> INT", "INTERVAL -> INT", "TIME -> INT"),
     ),
     Function("epoch_ms", "Whole milliseconds, floored, as epoch_us.",
-             texts("TIMESTAMP -> INT", "INTERVAL -> INT")),
+             texts("TIMESTAMP -> INT", "INTERVAL -> INT", "TIME -> INT")),
     Function(
         "date_trunc",
         "date_trunc(unit, t[, zone]): the start of the unit that holds t; units "
@@ -174,11 +187,17 @@ TIMES = (
   STRING -> INTERVAL  [+-]H+:MM[:SS[.digits]], or one or more of `number unit` (12 min, 1.5 h, -2 days 3 hours); units
                       us ms s min h d w, usec msec sec hr, full names, and plurals; a number may have a sign; up to 6
                       digits after the point
+  STRING -> DATE      2013-01-31 or 20130131, nothing behind it
+  STRING -> TIME      [H]H:MM[:SS[.digits]], digits after the sixth are dropped
+  STRING -> UUID      32 hexadecimal digits in any case, with or without dashes, in braces or without
+  DATE -> TIMESTAMP   its midnight in UTC               TIMESTAMP -> DATE, TIME  its day, its time of the day in UTC
   BOOL -> STRING      true, false                    INT -> STRING    digits
   FLOAT -> STRING     shortest text that reads back the same, as Python's repr: 1.0, 1e+16, 1e-05, nan, inf, -inf
   DECIMAL -> STRING   with exactly s digits after the point, never an exponent: 0.10, -5
   BYTES -> STRING     UTF-8; other bytes fail
   TIMESTAMP -> STRING YYYY-MM-DD HH:MM:SS[.digits without trailing zeros], UTC
+  DATE -> STRING      YYYY-MM-DD                        TIME -> STRING    HH:MM:SS[.digits without trailing zeros]
+  UUID -> STRING      in lower case with dashes
   INTERVAL -> STRING  [-]HH:MM:SS[.digits without trailing zeros], as many hours as there are: 26:03:04.5""",  # noqa: E501
         (Overload("(any AS type) -> type", _refuse),),
     ),

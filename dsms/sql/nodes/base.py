@@ -50,11 +50,21 @@ class Ident(Node):
 @dataclass(frozen=True, slots=True)
 class TypeName(Node):
     """A type as written, upper case: ``DECIMAL(10,2)`` is name DECIMAL, args (10, 2), and
-    ``LIST(INT)`` or ``INT[]`` name LIST, item INT.  Known names: dsms.sql.types."""
+    ``LIST(INT)`` or ``INT[]`` name LIST, item INT, ``STRUCT(a INT)`` name STRUCT, fields a INT.
+    Known names: dsms.sql.types."""
 
     name: str
     args: tuple[int, ...] = ()
     item: TypeName | None = None
+    fields: tuple[FieldName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldName(Node):
+    """``a INT`` in ``STRUCT(a INT)``"""
+
+    name: Ident
+    type: TypeName
 
 
 class Unit(StrEnum):

@@ -77,10 +77,18 @@ class IntervalLit(Expr):
 
 @dataclass(frozen=True, slots=True)
 class TimestampLit(Expr):
-    """``TIMESTAMP '2013-01-01 00:00:00'`` (UTC unless an offset is written); ``DATE '...'`` is
-    midnight."""
+    """``TIMESTAMP '2013-01-01 00:00:00'`` (UTC unless an offset is written)."""
 
     micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypedLit(Expr):
+    """``DATE '2013-01-31'``, ``TIME '12:30:00'``, ``UUID '...'``: the type, and its value as it is
+    kept (`dsms.typed_texts`)."""
+
+    type: str
+    value: int | str
 
 
 @dataclass(frozen=True, slots=True)

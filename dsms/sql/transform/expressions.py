@@ -96,6 +96,12 @@ class Literals(Times):
     def list_type(self, pos: Pos, item: ast.TypeName) -> ast.TypeName:
         return ast.TypeName("LIST", (), item, pos=pos)
 
+    field_def = node(ast.FieldName)
+
+    @token_rule("NAME", "TIMESTAMP", "DOUBLE_PRECISION")
+    def struct_type(self, pos: Pos, name: Token, *fields: ast.FieldName) -> ast.TypeName:
+        return ast.TypeName(" ".join(name.upper().split()), (), None, fields, pos=pos)
+
     @token_rule("INT")
     def int_literal(self, pos: Pos, token: Token) -> ast.IntLit:
         # one more than INT can hold is fine behind a minus, and only there: the parser looks again
@@ -134,6 +140,11 @@ class Literals(Times):
     @token_rule("STRING")
     def timestamp_literal(self, pos: Pos, text: Token) -> ast.TimestampLit:
         return ast.TimestampLit(literals.instant(literals.unquote(text), pos), pos=pos)
+
+    @token_rule("DATE", "TYPED", "STRING")
+    def typed_literal(self, pos: Pos, word: Token, text: Token) -> ast.TypedLit:
+        sql = word.upper()
+        return ast.TypedLit(sql, literals.typed(literals.unquote(text), sql, pos), pos=pos)
 
     @token_rule("STRING", "TIME_UNIT")
     def interval_string(self, pos: Pos, text: Token, unit: Token | None = None) -> ast.IntervalLit:
@@ -265,6 +276,23 @@ class Expressions(Literals, Predicates):
     def subscript(self, pos: Pos, of: ast.Expr, place: ast.Expr) -> ast.FuncCall:
         """``l[i]`` is the call ELEMENT_AT(l, i)."""
         return ast.FuncCall(ast.Ident("ELEMENT_AT", pos=pos), (of, place), pos=pos)
+
+    @token_rule("STRING")
+    def struct_field(self, pos: Pos, key: Token | ast.Ident, of: ast.Expr) -> tuple[ast.Expr, ...]:
+        text = key.text if isinstance(key, ast.Ident) else literals.unquote(key)
+        return ast.StringLit(text, pos=pos), of
+
+    @rule
+    def struct_value(self, pos: Pos, *fields: tuple[ast.Expr, ...]) -> ast.FuncCall:
+        """``{'a': 1}`` is the call NAMED_STRUCT('a', 1)."""
+        parts = tuple(part for field in fields for part in field)
+        return ast.FuncCall(ast.Ident("NAMED_STRUCT", pos=pos), parts, pos=pos)
+
+    @rule
+    def member(self, pos: Pos, of: ast.Expr, name: ast.Ident) -> ast.FuncCall:
+        """``(s).a`` is the call STRUCT_EXTRACT(s, 'a')."""
+        field = ast.StringLit(name.text, pos=name.pos)
+        return ast.FuncCall(ast.Ident("STRUCT_EXTRACT", pos=pos), (of, field), pos=pos)
 
     @token_rule("STRING")
     def json_text(self, pos: Pos, of: ast.Expr, key: Token) -> ast.FuncCall:

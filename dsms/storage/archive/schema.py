@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from dsms.errors import UsageError
 from dsms.lists import item_of
-from dsms.sql.types import ALWAYS, Default, Field, Kind, Schema, Type, list_of
+from dsms.sql.types import ALWAYS, Default, Field, Kind, Schema, Type, list_of, struct_of
+from dsms.structs import fields_of
+from dsms.typed_texts import from_edge, to_edge
 
 # insertion time, expiry from the archive (µs), arrival number
 TS, EXP, ID = "__ts", "__exp", "__id"
@@ -115,7 +117,7 @@ def filled(field: Field, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | p
     match field.default:
         case Filled(value, upto):
             values = pc.coalesce(*(rows[name] for name in names_of(field)))
-            default = pa.scalar(value, field.type.arrow).cast(stored_type(field.type))
+            default = stored(pa.array([value], field.type.arrow), field.type)[0]
             lacks = pc.and_(pc.is_null(values), pc.less_equal(ts, upto))
             return pc.if_else(lacks, default, values)
     return values
@@ -123,6 +125,8 @@ def filled(field: Field, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | p
 
 def type_of(text: str) -> Type:
     """A type by its SQL name."""
+    if (fields := fields_of(text)) is not None:
+        return struct_of((name, type_of(sql)) for name, sql in fields)
     found = _DECIMAL.fullmatch(text)
     if found:
         return Type(Kind.DECIMAL, int(found[1]), int(found[2]))
@@ -131,9 +135,27 @@ def type_of(text: str) -> Type:
 
 
 def stored_type(type_: Type) -> pa.DataType:
-    """What a column is in Parquet: TIMESTAMP is one for everybody, INTERVAL counts microseconds, a
-    LIST is its text."""
-    return pa.timestamp("us", "UTC") if type_.kind is Kind.TIMESTAMP else type_.arrow
+    """What a column is in Parquet: TIMESTAMP and DATE are these for everybody; INTERVAL and TIME
+    count microseconds (Spark has no times of a day), LIST, STRUCT and UUID are their texts."""
+    match type_.kind:
+        case Kind.TIMESTAMP:
+            return pa.timestamp("us", "UTC")
+        case Kind.DATE:
+            return pa.date32()
+    return type_.arrow
+
+
+def stored(values: Any, type_: Type) -> Any:
+    """A physical column as it is in Parquet."""
+    if type_.kind is Kind.DATE:
+        return to_edge(values, "DATE")
+    to = stored_type(type_)
+    return values if values.type == to else values.cast(to)
+
+
+def kept(values: Any, type_: Type) -> Any:
+    """The way back."""
+    return from_edge(values) if type_.kind is Kind.DATE else values.cast(type_.arrow)
 
 
 def stored_schema(schema: Schema) -> pa.Schema:
