@@ -127,8 +127,11 @@ def test_defaults_and_constants_of_tables(engine: Engine) -> None:
     ]
     with pytest.raises(DsmsError, match="DATE '2013-01-31'"):
         engine.execute("INSERT INTO r (d) VALUES ('2013-01-31')")
-    found = asked("SELECT COUNT(*) FROM r WHERE m = :m AND u = :u AND d >= :d", engine=engine,
-                  values={"m": dt.time(9), "u": ID, "d": dt.date(2013, 2, 1)})  # fmt: skip
+    found = asked(
+        "SELECT COUNT(*) FROM r WHERE m = :m AND u = :u AND d >= :d",
+        engine=engine,
+        values={"m": dt.time(9), "u": ID, "d": dt.date(2013, 2, 1)},
+    )
     assert found == [(1,)]
 
 

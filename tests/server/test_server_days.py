@@ -73,18 +73,24 @@ def test_values_come_in_and_go_out(serve: Any, way: str) -> None:
             assert found.types == ("DATE", "TIME", "UUID", "STRUCT(a INT, b STRING)")
             assert found.rows == ROWS
             assert found.arrow().to_pylist() == [SEEN, NONE]
-            value = client.execute("SELECT COUNT(*) FROM s WHERE d = ? AND u = ? AND p = ?",
-                                   [SEEN["d"], ID, SEEN["p"]])  # fmt: skip
+            value = client.execute(
+                "SELECT COUNT(*) FROM s WHERE d = ? AND u = ? AND p = ?", [SEEN["d"], ID, SEEN["p"]]
+            )
             assert value[0].rows == [(1,)]
 
 
 def test_wrong_values_refuse_their_rows(serve: Any) -> None:
     with connect("127.0.0.1", serve(engine()).port) as client:
         wrong = [
-            {"d": "2026-02-30", "t": 1}, {"d": 1, "t": 1}, {"m": "24:00", "t": 1},
-            {"m": -1, "t": 1}, {"u": "x", "t": 1}, {"p": {"z": 1}, "t": 1}, {"p": "[1]", "t": 1},
+            {"d": "2026-02-30", "t": 1},
+            {"d": 1, "t": 1},
+            {"m": "24:00", "t": 1},
+            {"m": -1, "t": 1},
+            {"u": "x", "t": 1},
+            {"p": {"z": 1}, "t": 1},
+            {"p": "[1]", "t": 1},
             {"p": {"a": [1]}, "t": 1},
-        ]  # fmt: skip
+        ]
         report = client.ingest("s", wrong)
         assert (report.accepted, report.refused) == (0, len(wrong))
 
