@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dsms.sql import ast, literals
 from dsms.sql.ast import Duration, Ident, Unit
-from tests.connectors.trees import connectors
 from dsms.typed_texts import DAY
+from tests.connectors.trees import connectors
 
 _plain = st.sampled_from(["a", "b", "Total", "x1", "_u", "größe", "min", "hour", "value", "Name2"])
 _soft = st.sampled_from(

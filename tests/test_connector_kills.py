@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults.connectors import ordeal
 
 from tests.effort import effort
+from tests.faults.connectors import ordeal
 
 
 @pytest.mark.parametrize("kind", ["file", "redis", "nats"])

@@ -103,7 +103,6 @@ SW, TW, UW = (
 J = "Join s.a = t.a"
 
 
-
 def compared(*parts: Expr, anti: bool = False, right: lp.Node = WT) -> lp.SemiJoin:
     """Rows of s by how they stand to those of t."""
     residual = parts[0] if len(parts) == 1 else Call("and", parts, BOOL)
