@@ -39,7 +39,8 @@ def _look_up(values, low, table, out):
         d = values[i] - low
         code = np.int64(-1) if d < 0 or d >= len(table) else table[d]
         out[i] = code
-        unknown += code < 0
+        if code < 0:
+            unknown += 1
     return unknown
 
 
