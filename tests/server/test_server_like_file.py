@@ -104,7 +104,7 @@ def test_an_engine_runs_the_plain_statement_and_tells_it(engine):
     assert any("time: at" in note for note in done.warnings)
     assert "TIMESTAMP BY at" in rows.data.column(2)[0].as_py()
     assert table.message == (
-        "table t created\nCREATE TABLE t (\n    x INT,\n    y TIMESTAMP,\n    PRIMARY KEY (x));"
+        "table t created\nCREATE TABLE t (\n    x INT,\n    y DATE,\n    PRIMARY KEY (x));"
     )
     assert table.warnings[-1] == (
         "rows of the file are loaded by COPY t FROM 'b.txt' WITH (delimiter = ';')"
