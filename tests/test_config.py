@@ -50,7 +50,11 @@ def shown(action: argparse.Action, flag: str, folder: Path) -> tuple[list[str], 
     text = SAID.get(flag, "32M" if action.metavar == "SIZE" else "7")
     if action.metavar in ("FILE", "DIR"):
         (folder / "value").write_text("told\n")
-        text = str(folder if flag in ("--files", "--sink-files", "--secrets", "--functions") else folder / "value")
+        text = str(
+            folder
+            if flag in ("--files", "--sink-files", "--secrets", "--functions")
+            else folder / "value"
+        )
     found: object = int(text) if action.type is int else text
     many = isinstance(action, argparse._AppendAction) or flag == "--audit"
     return [flag, text], [found] if many else found

@@ -117,6 +117,19 @@ def test_pause_and_resume_and_drop():
         assert keys(it) == [1, 1, 2, 2]
 
 
+def test_a_frame_that_is_cut_off_goes_on_behind_what_was_applied_of_it():
+    board = BOARDS["one"]
+    board.at_once = 4000
+    board.messages += [b'{"k": %d}' % k for k in range(12_000)]
+    with world() as it:
+        it.run(STREAM.replace(")", ") RETAIN 1 h", 1), SOURCE)
+        for _ in range(5):
+            it.run("PAUSE SOURCE b", "RESUME SOURCE b")
+        it.until("b", position="12000")
+        counted = "SELECT COUNT(*) AS n, COUNT(DISTINCT k) AS d FROM s [RANGE UNBOUNDED]"
+        assert it.ask(counted) == [{"n": 12_000, "d": 12_000}]
+
+
 def test_one_that_is_replaced_goes_on():
     with world() as it:
         it.run(STREAM, SOURCE)
