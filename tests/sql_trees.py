@@ -223,15 +223,8 @@ _unnests = st.one_of(
     st.builds(ast.UnnestRef, _leaves, _bool, _optional(column_idents)),
     st.builds(ast.UnnestRef, _leaves, _bool, column_idents, _some(idents)),
 )
-_laterals = st.builds(
-    ast.SubqueryRef,
-    st.deferred(lambda: queries),
-    column_idents,
-    st.none(),
-    st.none(),
-    st.just(True),
-    _some(idents, 0, 2),
-)
+_sees = (st.none(), st.none(), st.just(True), _some(idents, 0, 2))
+_laterals = st.builds(ast.SubqueryRef, st.deferred(lambda: queries), column_idents, *_sees)
 _from_leaves = st.one_of(_tables, _tables, _tables, _subqueries, _unnests, _laterals)
 
 

@@ -241,7 +241,7 @@ class GapsWindowOp(EpisodesOp):
         ALWAYS: none is open, or will ever end."""
         if not self.at_close:
             return ALWAYS
-        ends = self.end.view[self.head.view >= 0]
+        ends = self.end.view[self.last.view[:, 0] >= 0]
         return int(np.max(ends[ends < FOREVER], initial=ALWAYS))
 
     def next_due(self) -> int:

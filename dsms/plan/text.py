@@ -31,8 +31,7 @@ from dsms.sql.window import (
 
 _INFIX = {
     "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR",
-    "add": "+",
-    "sub": "-", "mul": "*", "div": "/", "mod": "%", "concat": "||", "like": "LIKE",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "concat": "||", "like": "LIKE",
     "distinct_from": "IS DISTINCT FROM",
     "not_distinct_from": "IS NOT DISTINCT FROM",
 }  # a table  # fmt: skip
@@ -327,8 +326,8 @@ def _match(node: lp.Match) -> str:
     ]
     within = f"Match {', '.join(names)} within {duration(node.span)}"
     aggs = [f"; {aggregate(call, node.inputs[k].schema)}" for k, call in node.aggs]
-    within += (f" PER {per}" if per else "") + ", skip past last" * node.skip
-    return "".join([within, *conditions, *aggs])
+    shown = [within, f" PER {per}" * bool(per), ", skip past last" * node.skip]
+    return "".join([*shown, *conditions, *aggs])
 
 
 def _all_equal(node: lp.MultiJoin) -> str:
