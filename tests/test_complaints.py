@@ -111,7 +111,7 @@ def complaint(text: str) -> QueryError:
         ("SELECT a FROM s [RANGE 5 s] UNIDIRECTIONAL", "DS110", 29, "takes [NOW]"),
         ("SELECT a FROM s WHERE a LIKE ALL (SELECT b FROM r)", "DS101", 30, "ALL can't stand here"),
         ("CREATE STREAM s (a INT) ARCHIVE UPDATE EVERY x", "DS101", 46, "expected a duration"),
-        ("SELECT {a}", "DS104", 8, "windows stand in [ ]"),
+        ("SELECT {a}", "DS101", 10, "windows and lists stand in [ ]"),
     ],
 )
 def test_complaint(text: str, code: str, column: int, part: str) -> None:

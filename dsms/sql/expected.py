@@ -10,7 +10,7 @@ _STARTS = frozenset((  # what an expression may begin with
     "NAME", "QUOTED", "INT", "FLOAT", "STRING", "BYTES", "NULL", "TRUE", "FALSE", "CASE", "CAST",
     "EXISTS", "NOT",
     "LPAR", "LSQB", "NO_ITEMS", "ARRAY_OF", "MINUS", "PLUS", "INTERVAL", "TIMESTAMP", "DATE",
-    "TYPED", "DECIMAL", "LEFT", "RIGHT", "WSTREAM",
+    "TYPED", "LBRACE", "DECIMAL", "LEFT", "RIGHT", "WSTREAM",
 ))
 _OPERATORS = frozenset((
     "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "CONCAT", "COMPARE", "EQUAL", "AND", "OR", "IS",
@@ -49,6 +49,9 @@ _WORDS = {
     "SAMPLE_SHARE": "SAMPLE",
     "WITHIN_SPAN": "WITHIN",
     "SKIP_PAST_LAST": "SKIP PAST LAST",
+    "LBRACE": "{",
+    "RBRACE": "}",
+    "COLON": ":",
     "TYPED": "TIME or UUID with a 'string'",
     "UPTO": "UPTO with an instant",
     "OUT_OF_100": "PERCENT",
