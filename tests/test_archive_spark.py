@@ -114,7 +114,7 @@ QUESTIONS = [
     "SELECT k, v, n FROM ARCHIVE s ORDER BY x DESC NULLS FIRST, n LIMIT 3 PER k",
     "SELECT q.n, COUNT(*) FROM (SELECT n, k, COUNT(*) AS c FROM ARCHIVE s GROUP BY n, k ORDER BY "
     "c LIMIT 2 PER n) q GROUP BY q.n",
-    "SELECT k, i, n FROM ARCHIVE s, UNNEST([v, k, v * 2]) WITH ORDINALITY AS t (i, n) WHERE i > k",
+    "SELECT k, i, p FROM ARCHIVE s, UNNEST([v, k, v * 2]) WITH ORDINALITY AS t (i, p) WHERE i > k",
     "SELECT i, COUNT(*), FIRST(v) FROM s [RANGE 1 h ARCHIVE] LEFT JOIN UNNEST(CASE WHEN k > 1 THEN "
     "[k, k] END) AS t (i) ON TRUE GROUP BY i",
     "SELECT r.name, MEDIAN(a.x), SUM(a.v * 2) FROM s [RANGE 1 h ARCHIVE] a JOIN r ON a.k = r.k "
