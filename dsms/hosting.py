@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
+from dsms.api import Column
+from dsms.commands.declared import declared
+from dsms.commands.described import described, parameter_types
 from dsms.commands.quotas import minding_state
 from dsms.commands.show_memory import held
 from dsms.errors import DsmsError, UsageError
@@ -13,6 +16,8 @@ from dsms.reads.archives import ArchiveRunner
 from dsms.running.writers import FramePart
 from dsms.sessions import Connectors, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import ConnectorDef, StreamDef, TableDef
+from dsms.sql.listed import Declared
+from dsms.sql.parameters import Values
 from dsms.taking import Taking
 
 if TYPE_CHECKING:
@@ -44,6 +49,24 @@ class Hosting(Taking):
     def tables(self) -> list[TableDef]:
         """What is declared of each table."""
         return list(self.runtime.catalog.tables.values())
+
+    def declared(self, user: str | None = None) -> tuple[Declared, ...]:
+        """All that the user may know of, as catalogs of other systems need it."""
+        return declared(self.runtime, user)
+
+    def describe(
+        self, text: str, user: str | None = None, params: Values | None = None
+    ) -> tuple[Column, ...] | None:
+        """The columns of the answer to a SELECT, which is bound and not run; None for another
+        statement.  Raises what binding it raises."""
+        return described(self.runtime, text, user, params)
+
+    def parameter_types(
+        self, text: str, user: str | None, known: Sequence[str | None]
+    ) -> Generator[None, None, tuple[str, ...]]:
+        """The SQL types of a statement's $1, $2, ..., as far as their places tell; `known`: those
+        that were said.  Piece by piece: others may come in between."""
+        return parameter_types(self.runtime, text, user, known)
 
     @property
     def recovered(self) -> Recovered | None:

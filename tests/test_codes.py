@@ -12,9 +12,10 @@ from dsms.codes import CODES
 from tests.test_imports import ROOT, SOURCES
 
 SHARED = {  # codes that several rooms raise, each for the same reason
-    "dsms dsms_client": "DS101 DS214 DS215 DS222 DS503 DS506 DS510 DS613",
+    "dsms dsms_client": "DS214 DS215 DS222 DS503 DS506 DS510 DS613",
+    "dsms dsms_client dsms_server": "DS101",
     "dsms dsms_client dsms_server dsms_spark": "DS401",
-    "dsms dsms_server": "DS448 DS543 DS670",
+    "dsms dsms_server": "DS102 DS106 DS111 DS448 DS543 DS617 DS618 DS670",
     "dsms dsms_server dsms_spark": "DS610 DS900",
     "dsms dsms_spark": "DS407 DS409 DS901 DS903 DS950 DS953 DS954 DS955 DS958",
     "dsms_client dsms_server": "DS600 DS603 DS604 DS607 DS620",

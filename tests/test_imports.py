@@ -138,7 +138,7 @@ ALLOWED: dict[str, set[str]] = {
     "dsms.reads": QUERIES | PERIODIC | {RUNTIME, BAGS} | ON_RUNTIME,
     # one statement each
     "dsms.commands": WORK
-    | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts", "dsms.python_functions"},
+    | {"dsms.secret_texts", "dsms.sizes", "dsms.file_texts", "dsms.python_functions", SCALARS},
     "dsms.recovering": WORK | {"dsms.commands"},  # an engine's inputs and state, written down
     "dsms.frames": WORK,  # frames that wait together
     "dsms.listening": {"dsms.api", "dsms.errors"},  # changes handed to functions and tasks
@@ -164,7 +164,7 @@ ALLOWED: dict[str, set[str]] = {
                     "dsms.python_functions",
                     "dsms.settings", "dsms.state_key",
                     "dsms.sessions", "dsms.intake", "dsms.rights", "dsms.secret_texts", *SQL,
-                    "dsms.forms", "dsms.untrusted", "dsms.tabular",
+                    "dsms.forms", "dsms.untrusted", "dsms.tabular", "dsms.instants", SCALARS,
                     "dsms_client.protocol",
                     "dsms_client.values", "dsms_client.columns", "dsms_client.frames",
                     "dsms_client.tokens",

@@ -27,15 +27,16 @@ Take = Callable[[socket.socket, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Sockets that listen already, of the server's port and of its HTTP port; none: they are still
-    to be opened."""
+    """Sockets that listen already, of the server's port, its HTTP port and that for PostgreSQL's
+    clients; none: they are still to be opened."""
 
     port: list[socket.socket] = field(default_factory=list)
     http: list[socket.socket] = field(default_factory=list)
+    postgres: list[socket.socket] = field(default_factory=list)
 
     def close(self) -> None:
         """Nobody listens any more."""
-        for listener in self.port + self.http:
+        for listener in self.port + self.http + self.postgres:
             listener.close()
 
 

@@ -23,12 +23,13 @@ from dsms_server.audit.events import GROUPS
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Sizes are bytes, times are seconds.  `http_port` None: no HTTP at all; port 0: any free
-    one."""
+    """Sizes are bytes, times are seconds.  `http_port`, `postgres_port` None: not at all; port 0:
+    any free one."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     http_port: int | None = None
+    postgres_port: int | None = None  # where PostgreSQL's protocol is spoken, for reading
     data: str | None = None  # a directory; None: nothing survives the process
     state_key_file: str | None = None  # holds the key that `data` is encrypted with
     accept_loss: tuple[str, ...] = ()  # streams that go on without what damaged files have lost
@@ -115,7 +116,7 @@ class Config:
 
     def check(self) -> Config:
         """Itself, or DS640 that names the option that makes no sense."""
-        for name in ("port", "http_port"):
+        for name in ("port", "http_port", "postgres_port"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 65535:
                 raise UsageError("DS640", f"{name} must lie in 0..65535, not {value}")

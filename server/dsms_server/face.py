@@ -13,6 +13,7 @@ from dsms.intake.shedding import Waited
 from dsms.rights import Rights
 from dsms.sessions import Caller, Connectors, Memory, MemoryLine, Sessions
 from dsms.sql.catalog import ConnectorDef, StreamDef, TableDef
+from dsms.sql.listed import Declared
 from dsms.sql.parameters import Values
 
 
@@ -194,6 +195,16 @@ class EngineFace(Protocol):
     def next_seq(self, query: str) -> int: ...
 
     def names(self, user: str | None = None) -> dict[str, dict[str, list[Column]]]: ...
+
+    def declared(self, user: str | None = None) -> tuple[Declared, ...]: ...
+
+    def describe(
+        self, text: str, user: str | None = None, params: Values | None = None
+    ) -> tuple[Column, ...] | None: ...
+
+    def parameter_types(
+        self, text: str, user: str | None, known: Sequence[str | None]
+    ) -> Generator[None, None, tuple[str, ...]]: ...
 
     def counting(self) -> Generator[Any, Any, dict[str, Any]]: ...
 

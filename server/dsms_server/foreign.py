@@ -15,9 +15,14 @@ _PROTOCOL_VIOLATION = "08P01"  # of PostgreSQL's SQLSTATEs
 _MYSQL_ERROR = 1158  # ER_NET_READ_ERROR
 
 
-def answer(problem: Foreign, http_port: int | None, tls: bool = False) -> bytes:
+def answer(
+    problem: Foreign,
+    http_port: int | None,
+    tls: bool = False,
+    postgres_port: int | None = None,
+) -> bytes:
     """What the peer that sent such first bytes is to read; `tls`: it should have begun with a TLS
-    handshake."""
+    handshake; the ports are those that are open for others."""
     sentence = problem.message
     if tls:
         sentence += ", and only over TLS"
@@ -26,7 +31,8 @@ def answer(problem: Foreign, http_port: int | None, tls: bool = False) -> bytes:
         return _http(sentence + where)
     match problem.speaks:
         case "PostgreSQL":
-            return _postgres(sentence)
+            where = f"; PostgreSQL's clients are on port {postgres_port}" if postgres_port else ""
+            return _postgres(sentence + where)
         case "TLS":
             return _ALERT
         case "Redis":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from dsms.api import Chunk, Push
+from dsms.api import Cancel, Chunk, Push
 from dsms.errors import DsmsError, UsageError
 from dsms_server.account import Account
 from dsms_server.audit.trail import Trail
@@ -21,7 +21,7 @@ from dsms_server.identities import Identities, Identity
 from dsms_server.metrics import Metrics
 from dsms_server.quotas import Quotas
 from dsms_server.watchdog import Watchdog
-from dsms_server.worker import Lane
+from dsms_server.worker import EngineJob, Lane, Steps, Urgency
 
 
 class Host(Protocol):
@@ -47,6 +47,7 @@ class Host(Protocol):
     unread: int
     stopping: bool
     http_port: int | None
+    postgres_port: int | None
 
     def account_of(self, session: Peer) -> Account: ...
 
@@ -106,6 +107,23 @@ class Asking(Protocol):
     feeds: dict[str, SubscriptionFeed]
 
     def cancel_all(self) -> None: ...
+
+    def queue(
+        self,
+        ident: Any,
+        size: int,
+        kind: str,
+        urgency: Urgency,
+        steps: Callable[[Cancel], Steps],
+        answer: Callable[[Any], None],
+        failed: Callable[[DsmsError], None] | None = None,
+    ) -> EngineJob: ...
+
+    def stop_statements(self, why: DsmsError) -> None: ...
+
+    def give_up(self, feed: SubscriptionFeed) -> None: ...
+
+    def detach(self, feed: SubscriptionFeed) -> None: ...
 
     def abandon(self) -> None: ...
 

@@ -22,6 +22,8 @@ from dsms_client.frames import FrameBuffer
 from dsms_client.protocol import pack, unpack
 from dsms_server.accepting import Bound, Listener, bind
 from dsms_server.config import Config
+from dsms_server.postgres.codec import ENCRYPTION
+from dsms_server.postgres.errors import response
 from dsms_server.tls import GOODBYE, context_of
 
 HELLO = 64 << 10  # bytes of a request that is answered
@@ -53,7 +55,9 @@ class WaitingRoom:
         """Listen; a port that is taken stays closed until the server says what is wrong with it."""
         tls = context_of(self.config) if self.config.tls_cert is not None else None
         http = [] if self.config.http_port is None else self._bind(self.config.http_port)
-        self.bound = Bound(self._bind(self.config.port), http)
+        named = self.config.postgres_port
+        postgres = [] if named is None else self._bind(named)
+        self.bound = Bound(self._bind(self.config.port), http, postgres)
         self._thread.start()
         self._in_thread(partial(self._listen, tls))
 
@@ -95,6 +99,7 @@ class WaitingRoom:
         for sockets, guest in (
             (self.bound.port, partial(self._client, tls)),
             (self.bound.http, self._browser),
+            (self.bound.postgres, self._driver),
         ):
             self._listeners.append(Listener(self._loop, sockets, partial(self._take, guest)))
 
@@ -125,6 +130,18 @@ class WaitingRoom:
                 writer.write(pack({"id": ident, "error": problem.fields()}))
             except (DsmsError, TimeoutError):
                 pass
+            await _part(reader, writer)
+
+    async def _driver(self, peer: socket.socket) -> None:
+        """For clients of PostgreSQL's: the same, in the clear, as there is nothing secret in it."""
+        with contextlib.suppress(OSError):
+            reader, writer = await _streams(peer, None)
+            with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError):
+                while (head := await self._asked(reader.readexactly(8))) in ENCRYPTION:
+                    writer.write(b"N")
+                if head is not None:
+                    why = f"the server is coming back: {self.text}"
+                    writer.write(response(UsageError("DS647", why), fatal=True))
             await _part(reader, writer)
 
     async def _browser(self, peer: socket.socket) -> None:

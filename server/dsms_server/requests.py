@@ -107,7 +107,7 @@ class Requests:
             self.session.reply(ident, **names_fields(names))
 
         if user is not None:
-            self._queue(
+            self.queue(
                 ident, size, "names", Urgency.CONTROL, lambda _: core.names_steps(user), answer
             )
             return
@@ -123,7 +123,7 @@ class Requests:
 
     # -- answered by the engine thread -------------------------------------------------------------
 
-    def _queue(
+    def queue(
         self,
         ident: Any,
         size: int,
@@ -176,7 +176,7 @@ class Requests:
         def steps(cancel: Cancel) -> Steps:
             return core.execute_steps(sql, cancel, peer.account, peer.user, message.get("params"))
 
-        self._queue(ident, size, "execute", Urgency.STATEMENT, steps, answer, failed)
+        self.queue(ident, size, "execute", Urgency.STATEMENT, steps, answer, failed)
 
     def _ingest(self, message: Message, ident: Any, size: int) -> None:
         stream, payload, core = message["stream"], message["payload"], self.server.core
@@ -213,7 +213,7 @@ class Requests:
             if not at_once:
                 self.session.refuse(ident, problem)
 
-        self._queue(
+        self.queue(
             ident,
             size,
             "ingest",
@@ -238,7 +238,7 @@ class Requests:
             self.server.audit.often("heartbeat", self.session.account, stream, problem)
             self._say(ident, problem)
 
-        self._queue(
+        self.queue(
             ident,
             size,
             "heartbeat",
@@ -256,7 +256,7 @@ class Requests:
             self.server.audit.request("end", self.session.account, stream, problem)
             self._say(ident, problem)
 
-        self._queue(
+        self.queue(
             ident,
             size,
             "end",
@@ -287,10 +287,10 @@ class Requests:
 
         def answer(sub: Subscription) -> None:
             if self.session.closed:
-                self._detach(feed)
+                self.detach(feed)
                 return
             if feed.query in self.feeds:
-                self._detach(feed)
+                self.detach(feed)
                 failed(subscribed(feed.query))
                 return
             over(None)
@@ -301,7 +301,7 @@ class Requests:
             self.session.reply(ident, query=feed.query, **told)
             core.delivery.grant(feed)
 
-        self._queue(
+        self.queue(
             ident,
             size,
             "subscribe",
@@ -325,7 +325,7 @@ class Requests:
             self.server.audit.request("unsubscribe", self.session.account, feed.query)
             self.session.reply(ident)
 
-        self._queue(
+        self.queue(
             ident,
             size,
             "unsubscribe",
@@ -337,7 +337,7 @@ class Requests:
     # -- rights ------------------------------------------------------------------------------------
 
     def recheck(self) -> None:
-        """Users or rights have changed: end what may not go on."""
+        """Rights have changed: end what may not go on."""
         session, engine = self.session, self.server.core.engine
         if session is None or session.closed:
             return
@@ -367,34 +367,34 @@ class Requests:
 
     def abandon(self) -> None:
         """Nobody waits for the answers of statements any more."""
-        why = UsageError(
-            "DS610",
-            "the statement was cancelled, since its client has closed its side of the connection",
-        )
+        gone = "its client has closed its side of the connection"
+        self.stop_statements(UsageError("DS610", f"the statement was cancelled, since {gone}"))
+
+    def stop_statements(self, why: DsmsError) -> None:
+        """End those that are not answered."""
         for job in [job for job in self.jobs.values() if job.kind == "execute"]:
             self._stop(job, why)
 
-    def _stop(self, job: EngineJob, why: UsageError | None = None) -> None:
+    def _stop(self, job: EngineJob, why: DsmsError | None = None) -> None:
         job.cancel.set(why)
         if self.server.core.worker.drop(job):
             job.done(None, UsageError("DS610", "the statement was cancelled"))
 
     def lost(self) -> None:
-        """The connection is gone: accepted rows are still applied, statements whose answer is not
-        wanted any more are stopped."""
+        """The connection is gone: rows that were accepted are applied, statements are stopped."""
         for job in list(self.jobs.values()):
             if job.kind == "execute":
                 job.cancel.set()
         for feed in self.feeds.values():
-            self._detach(feed)
+            self.detach(feed)
         self.feeds.clear()
 
     def give_up(self, feed: SubscriptionFeed) -> None:
         """End a subscription from this side."""
         self.feeds.pop(feed.query, None)
-        self._detach(feed)
+        self.detach(feed)
 
-    def _detach(self, feed: SubscriptionFeed) -> None:
+    def detach(self, feed: SubscriptionFeed) -> None:
         core = self.server.core
         steps = partial(core.delivery.unsubscribe_steps, feed)
         core.worker.submit(EngineJob(steps, nothing, Urgency.CONTROL))

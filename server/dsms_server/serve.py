@@ -253,7 +253,9 @@ async def _serve(server: Server, say: Say, warm: bool) -> None:
     if config.audit_log is not None:
         loop.add_signal_handler(signal.SIGHUP, server.audit.reopen)
     http = f", http://{config.host}:{server.http_port}/metrics" if server.http_port else ""
-    say(f"dsms listens on {config.host}:{server.port}{http}")
+    other = server.postgres_port
+    postgres = f", postgresql://{config.host}:{other}" if other else ""
+    say(f"dsms listens on {config.host}:{server.port}{http}{postgres}")
     loading = loop.run_in_executor(None, _load_rest, warm, stop.is_set)
     await stop.wait()
     say("stopping: finishing what was accepted")

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from dsms.errors import UsageError
 from dsms.rights.writers import bare
-from dsms_server import clock, descriptors
+from dsms_server import clock, descriptors, gauges
 from dsms_server.accepting import Bound, Plain, bind
 from dsms_server.account import Account
 from dsms_server.audit.file import AuditFile
@@ -47,6 +47,7 @@ from dsms_server.worker import Lane, Steps
 
 if TYPE_CHECKING:
     from dsms_server.http import Http
+    from dsms_server.postgres.face import Postgres
 
 log = logging.getLogger("dsms.server")
 LAG_PERIOD = 0.1  # seconds between two looks at the loop's lag
@@ -93,6 +94,7 @@ class Server:
         self.stopping = False
         self.port = 0
         self.http_port: int | None = None
+        self.postgres_port: int | None = None
         self._engine = engine
         self._take_ports = take_ports
         self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
@@ -178,6 +180,7 @@ class Server:
         config = self.config
         where = f"{config.host}:{config.port}"
         self._http: Http | None = None
+        self._postgres: Postgres | None = None
         bound = self._take_ports()
         try:
             self._listener = self._open_port(bound.port or bind(config.host, config.port))
@@ -188,6 +191,13 @@ class Server:
                 where = f"{config.host}:{config.http_port}"
                 self._http = await start_http(self, bound.http)
                 self.http_port = self._http.port
+            if config.postgres_port is not None:
+                from dsms_server.postgres.face import Postgres
+
+                where = f"{config.host}:{config.postgres_port}"
+                self._postgres = Postgres(self)
+                self._postgres.open(bound.postgres)
+                self.postgres_port = self._postgres.port
         except OSError as problem:
             why = problem.strerror or problem
             raise UsageError(
@@ -209,6 +219,8 @@ class Server:
         self.stopping = True
         self._lag_timer.cancel()
         self._listener.close()
+        if self._postgres is not None:
+            self._postgres.close()
         await self.connectors.stop()
         for session in list(self.sessions):
             session.regulate()  # nothing more is read
@@ -223,6 +235,8 @@ class Server:
             session.transport.abort()
         if self._http is not None:
             await self._http.close()
+        if self._postgres is not None:
+            self._postgres.end()
         self.pool.shutdown(wait=False)
         self.hashing.shutdown(wait=False, cancel_futures=True)
 
@@ -348,32 +362,7 @@ class Server:
     # -- figures -----------------------------------------------------------------------------------
 
     def update_gauges(self) -> None:
-        m = self.metrics
-        m.sessions.set(len(self.sessions))
-        m.selects.set(self.core.runners.running)
-        m.selects_waiting.set(self.core.runners.waiting)
-        m.memory_limit.set(self.memory.limit or 0)
-        for part, size in self.memory.parts().items():
-            m.memory.labels(part).set(size)
-        m.strangers.set(len(self.strangers))
-        m.unprocessed.set(self.unprocessed)
-        m.unread.set(self.unread)
-        m.waiting.set(self.core.worker.waiting)
-        m.held.set(self.watchdog.held)
-        for kind, count in self.core.worker.limit.over.items():
-            m.slices_over.labels(kind).set(count)
-        m.busy.set(self.core.worker.busy_seconds)
-        m.slow_readers.set(self.core.delivery.slow_readers)
-        m.spark_up.set(self.spark.up)
-        m.spark_starts.set(self.spark.starts)
-        m.spark_deaths.set(self.spark.deaths)
-        m.clock_offset.set(self.clock.away / 1e6)
-        m.updates_due.set(self.spark.updates.waiting)
-        if (audit := self.audit.writer) is not None:
-            m.audit_lines.set(audit.lines)
-            m.audit_lost.set(audit.lost)
-            m.audit_waiting.set(audit.waiting)
-            m.audit_failing.set(bool(audit.complaint))
+        gauges.update(self)
 
     def _look_at_memory(self) -> None:
         self.memory.requests, self.memory.replies = self.unprocessed, self.unread

@@ -243,7 +243,8 @@ class Session(asyncio.BufferedProtocol):
             self.buffer_updated(0)
             return
         self.server.metrics.errors.labels(problem.code).inc()
-        self.write(foreign.answer(problem, self.server.http_port, self.stranger))
+        server = self.server
+        self.write(foreign.answer(problem, server.http_port, self.stranger, server.postgres_port))
         self.linger()
 
     # -- brakes ------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Fuzzers and faults, by name.
 
-python -m tests.faults wire|sql|arrow|parquet|ipc|csv|json|state [--count N] [--seed S]
+python -m tests.faults wire|postgres|sql|arrow|parquet|ipc|csv|json|state [--count N] [--seed S]
 [--seconds T] [--corpus DIR]
 
 python -m tests.faults kill|kills|connectors|pauses|simulation|soak|connects|functions|slices ...

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-KINDS = ("wire", "sql", "arrow", "parquet", "ipc", "csv", "json", "state")
+KINDS = ("wire", "postgres", "sql", "arrow", "parquet", "ipc", "csv", "json", "state")
 CORPUS = Path(__file__).parent / "corpus"
 
 

@@ -32,7 +32,7 @@ SERVE = (
     "import sys, dsms_server.serve as s; from dsms_client.cli import main; "
     "s.worker_command = lambda *_: [sys.executable, '-c', 'raise SystemExit(3)']; sys.exit(main())"
 )
-PORT, HTTP_PORT = "7654", "8654"  # as pages say; here they are others
+PORT, HTTP_PORT, POSTGRES_PORT = "7654", "8654", "5433"  # as pages say; here they are others
 GET = "import sys, urllib.request as u; print(u.urlopen(sys.argv[-1]).read().decode(), end='')"
 FUNCTIONS = """
 dsms() {{ "{python}" -m dsms_client "$@"; }}
@@ -55,8 +55,9 @@ class Session:
             (folder / name).symlink_to(ROOT / name)
         self.names: dict[str, Any] = {}
         self.engine: Engine | None = None
-        self._held = [reserved(), reserved()]
-        self.port, self.http_port = (str(held.getsockname()[1]) for held in self._held)
+        self._held = [reserved(), reserved(), reserved()]
+        ports = (str(held.getsockname()[1]) for held in self._held)
+        self.port, self.http_port, self.postgres_port = ports
         self._server: subprocess.Popen[str] | None = None
         self._said: list[str] = []  # by the server, since it listens
         self._rest: threading.Thread | None = None  # reads that
@@ -135,7 +136,8 @@ class Session:
         return out.getvalue()
 
     def _local(self, typed: str) -> str:
-        return typed.replace(PORT, self.port).replace(HTTP_PORT, self.http_port)
+        typed = typed.replace(PORT, self.port).replace(HTTP_PORT, self.http_port)
+        return typed.replace(POSTGRES_PORT, self.postgres_port)
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -186,7 +188,7 @@ class Session:
     def _serve(self, options: str, step: Step) -> str:
         """Start the server if there is none; what it says, if the page shows anything of that."""
         if self._server is None:
-            words = shlex.split(options.replace(HTTP_PORT, self.http_port))
+            words = shlex.split(self._local(options))
             command = [
                 sys.executable,
                 "-c",

@@ -36,6 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="serve /metrics, /healthz and /readyz there (default: not at all)",
     )
     add(
+        "--postgres-port",
+        type=int,
+        help="let PostgreSQL's clients (psql, drivers, Grafana) read there (default: not at all; "
+        "0: any free one)",
+    )
+    add(
         "--data",
         metavar="DIR",
         help="keep everything there: declarations, tables, windows, answers (default: nothing is "
