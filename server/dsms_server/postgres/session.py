@@ -60,9 +60,15 @@ class PostgresSession(Session):
         self.regulate()
 
     def eof_received(self) -> bool:
-        """PostgreSQL knows no half-closed connections: who has said all is gone."""
-        self.half_closed = True
-        return False
+        """The peer has said all: whole messages are still answered, a part of one is none."""
+        keeps = super().eof_received()
+        self._heard_all()
+        return keeps
+
+    def _heard_all(self) -> None:
+        if self.half_closed and self._task is None:
+            self._let_go()
+            self.close_if_done()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.face.lose(self.account.id)
@@ -159,6 +165,7 @@ class PostgresSession(Session):
             self.release(1)
             self.close_if_done()
             self._begin_talk()
+            self._heard_all()
 
     @contextlib.contextmanager
     def at_leisure(self) -> Iterator[None]:
@@ -218,6 +225,11 @@ class PostgresSession(Session):
     def linger(self) -> None:
         self._let_go()
         super().linger()
+
+    def _last_word(self) -> None:
+        super()._last_word()
+        if self._said_all and self.half_closed:
+            self.transport.close()  # there is nothing more to come that would wipe it out
 
     def begun(self, conversation: Conversation) -> None:
         """It is known who is there."""

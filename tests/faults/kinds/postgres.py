@@ -108,6 +108,7 @@ class Victim:
         with pg.Wire(self.port, None) as wire:
             try:
                 wire.raw(data + pg.SYNC + pg.TERMINATE)
+                wire.socket.shutdown(socket.SHUT_WR)
                 rest = wire.rest()
             except OSError:
                 return "closed"  # it had enough
