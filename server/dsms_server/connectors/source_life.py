@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsms.api import Cancel, IngestReport
+from dsms.intake.convert import to_batch
 from dsms.sql.catalog import ConnectorDef
 from dsms_server import clock
 from dsms_server.connectors.context import Context
@@ -69,7 +70,10 @@ class SourceLife:
         queue: asyncio.Queue[tuple[Messages, Decoded] | BaseException] = asyncio.Queue(AHEAD)
         reader: asyncio.Task[None] | None = None
         try:
+            new = standing.position is None
             standing.position = await source.open(standing.position)
+            if new and standing.position is not None:
+                await self._begin(standing)
             watched.works(lambda: source.lag)
             reader = asyncio.create_task(self._read(source, reading, queue))
             await self._feed(source, queue, standing, watched)
@@ -80,6 +84,14 @@ class SourceLife:
                     await reader
             await source.close()
             source.end_thread()
+
+    async def _begin(self, standing: Standing) -> None:
+        """Where it begins is kept before anything comes, in a frame without rows: what follows is
+        not missed by one that is begun anew before its first row is there."""
+        shape = self._shape()
+        none = to_batch([], shape.schema, shape.what, shape.computed)
+        standing.seq += 1
+        await self._ingest(Payload("arrow", None, none, shape), standing, standing.text)
 
     async def _read(self, source: Source, reading: Reading, queue: asyncio.Queue[Any]) -> None:
         loop, context = asyncio.get_running_loop(), self._context
