@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from dsms.engine import Engine
 from dsms.errors import DsmsError
+from dsms.intake.convert import to_batch
 from dsms.sql.types import (
     BOOL,
     BYTES,
@@ -392,3 +393,25 @@ def test_a_column_without_a_value_fits_every_type(type_: Type) -> None:
     for column in columns:
         assert taken(pd.DataFrame({"a": column}), type_) == ["None", "None"]
     assert taken(pa.table({"a": pa.nulls(2, pa.int32())}), type_) == ["None", "None"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [np.timedelta64(1500, "ms")],
+        np.array([1, 2]),
+        [np.datetime64("2020-01-01")],
+        [dt.datetime(2020, 1, 1)],
+        [pd.NaT, "a"],
+        [[np.int8(1)]],
+        np.timedelta64(10**10, "D"),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_refused_is_shown_alike(value: Any) -> None:
+    """In process as from a client, also what stands in a list or is too long for its type."""
+    for type_ in (INT, INTERVAL):
+        schema, data = one(type_), [[value]]
+        (here,) = to_batch(data, schema, "stream s").refusals
+        (there,) = over_wire(data, schema).refusals
+        assert here.detail == there.detail

@@ -118,10 +118,20 @@ def kind_name(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value as an error message quotes it, cut short."""
     try:
-        text = repr(value[:40] if isinstance(value, (str, bytes, list)) else value)
+        text = repr(_head(value))
     except Exception:  # an integer of thousands of digits, or whatever a class does
         text = a(type(value).__name__)
     return cut(text)
+
+
+def _head(value: Any) -> Any:
+    """What of a value is shown; of a list the items as plain kinds, as clients send them."""
+    match value:
+        case list():
+            return [_head(as_builtin(item)) for item in value[:40]]
+        case str() | bytes():
+            return value[:40]
+    return value
 
 
 def cut(text: str) -> str:

@@ -175,6 +175,8 @@ def _interval(value: Any, type_: Type) -> int:
         return found
     if _was_text(value):
         raise _wrong(value, type_, _LENGTHS)
+    if isinstance(value, Length) and not -_INT64 <= value.us < _INT64:
+        raise _wrong(value, type_, _TOO_LARGE)
     return _count(value.us if isinstance(value, Length) else value, type_)
 
 
