@@ -379,7 +379,8 @@ class Runtime:
     def due_of(self, group: Group) -> int:
         """The instant up to which the members of a group may be answered now."""
         clock = self.clock_of(group.streams)
-        sliding = [q for m in group.members if (q := m.sliding) is not None]
+        ended = any(self.clocks.completed(s) >= ENDED for s in group.streams)
+        sliding = [q for m in group.members if (q := m.sliding) is not None] if ended else []
         return max([clock, *(self._closed(query, clock) for query in sliding)])
 
     def came_late(self, query: PeriodicQuery) -> None:
