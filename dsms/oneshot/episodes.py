@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dsms.oneshot.parts import AgedRows
-from dsms.operators.episode_kernels import sessions, whens
+from dsms.operators.episode_kernels import rows_of, sessions, whens
 from dsms.operators.expressions import ErrorCounter, compile_expr, compile_predicate
 from dsms.operators.window_episodes import prolonged
 from dsms.sql.types import ALWAYS
@@ -23,10 +23,9 @@ def episodes(spec: Session | When, rows: AgedRows, at: int, errors: ErrorCounter
     assert birth is not None
     keys = Intern(len(spec.by))
     codes = keys.codes([rows.cols[k] for k in spec.by], rows.n)
-    head, tail = (np.full(keys.capacity, -1, np.int64) for _ in range(2))
-    size, link = np.zeros(keys.capacity, np.int64), np.empty(rows.n, np.int64)
-    inside = np.zeros(rows.n, np.bool_)
-    chains = head, tail, size, link, inside, *(np.empty(rows.n, np.int64) for _ in range(2))
+    last, before = np.tile([-1, 0], (keys.capacity, 1)), np.empty(rows.n, np.int64)
+    inside, ended = np.zeros(rows.n, np.bool_), np.empty((rows.n, 3), np.int64)
+    chains = last, before, inside, ended
     match spec:
         case Session(gap):
             long = gap if isinstance(gap, int) else compile_expr(gap)(rows.cols, rows.n, errors)
@@ -36,5 +35,7 @@ def episodes(spec: Session | When, rows: AgedRows, at: int, errors: ErrorCounter
         case When(start, stop):
             says = (compile_predicate(e)(rows.cols, rows.n, errors) for e in (start, stop))
             whens(birth, codes, *map(numpy_true, says), 0, *chains)
-    first = head[codes]  # what came since then is in it
-    return rows.take(np.flatnonzero((first >= 0) & (np.arange(rows.n) >= first)))
+    still = np.insert(last[last[:, 0] >= 0], 0, at, axis=1)  # as if the open ones ended now
+    slots = np.empty(still[:, 2].sum(), np.int64)
+    rows_of(still, before, slots)
+    return rows.take(np.sort(slots))
