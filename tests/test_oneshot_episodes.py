@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsms.api import Rows
 from dsms.engine import Engine
 
 
@@ -24,4 +25,5 @@ def test_rows_of_open_episodes(window: str, told: list[tuple[str, int]]) -> None
     engine.ingest("s", [*rows, ["b", 3, 5_000_000]])
     engine.heartbeat("s", 5_000_000)
     (answer,) = engine.execute(f"SELECT k, v FROM s [{window}]")
+    assert isinstance(answer, Rows)
     assert sorted(map(tuple, (r.values() for r in answer.data.to_pylist()))) == told
