@@ -30,6 +30,7 @@ CREATE MACRO pg_table_is_visible(o) AS true;
 CREATE MACRO pg_type_is_visible(o) AS true;
 CREATE MACRO pg_function_is_visible(o) AS true;
 CREATE MACRO pg_operator_is_visible(o) AS true;
+CREATE MACRO pg_statistics_obj_is_visible(o) AS true;
 CREATE MACRO pg_get_userbyid(o) AS 'dsms';
 CREATE MACRO pg_encoding_to_char(e) AS 'UTF8';
 CREATE MACRO pg_get_expr(a, b) AS NULL::VARCHAR, (a, b, c) AS NULL::VARCHAR;

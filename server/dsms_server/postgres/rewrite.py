@@ -215,6 +215,9 @@ def _said(
             return str(session.number), 3
         case "current_setting" | "set_config" if called and read.next(2)[:1] in ("'", "$"):
             return _setting(read, word, settings, values)
+        case "current_setting" if called and read.next(3) == "." and read.next(5) == ")":
+            name = f"{read.next(2)}.{read.next(4)}"
+            return f"(SELECT k.setting FROM {_settings(settings)} k WHERE k.name = {name})", 6
         case "pg_settings" if read.next(1) != ".":
             return _settings(settings), 1
         case "any" if called and read.next(2)[:2] == "'{" and read.next(3) in (")", ":"):
