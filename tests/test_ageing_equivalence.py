@@ -91,6 +91,9 @@ def refusals(output: lp.Output, ages: Ages) -> set[str]:
     joins = (n for n in lp.nodes_of(output) if isinstance(n, lp.AsofJoin))
     if any(_held(side, ages) for join in joins for side in lp.children(join)):
         found.add("DS370")
+    patterns = (n for n in lp.nodes_of(output) if isinstance(n, lp.Match))
+    if any(_held(side, ages) for pattern in patterns for side in lp.children(pattern)):
+        found.add("DS375")
     read = {n.stream.name for n in lp.leaves_of(output) if isinstance(n, lp.StreamScan)}
     if output.slide is not None and output.slide.by_rows and any(ages[name] for name in read):
         found.add("DS308")

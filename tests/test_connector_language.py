@@ -14,6 +14,7 @@ from dsms_client.commands.dump import dump
 from tests.connectors import stranger
 from tests.connectors.stranger import BOARDS, Board
 from tests.connectors.world import world
+from tests.waiting import wait_until
 
 DECLARED = (
     "CREATE STREAM s (k INT)",
@@ -154,7 +155,8 @@ def test_secrets_come_from_variables_and_files_and_are_not_shown(tmp_path, monke
             "CREATE OR REPLACE SOURCE x INTO s FROM board WITH (board = 'one', password = "
             "env('DSMS_SECRET_X'))"
         )
-        assert "user me with *** is" in it.until("x", state="waiting")["last_error"]
+        wait_until(lambda: it.line("x")["last_error"] is not None, "an error")
+        assert "user me with *** is" in it.line("x")["last_error"]
 
 
 def test_logs_show_no_secrets_of_statements():

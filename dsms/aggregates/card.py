@@ -34,6 +34,7 @@ class Card:
     total      it has an answer over no values, too (COUNT: 0); all others are NULL there
     blind      to duplicates: DISTINCT changes nothing
     ordered    it goes by the ages of rows: which of two is older
+    listing    ORDER BY may say in which order it goes; its keys are arguments behind the first
     equal      it asks of the values of its first argument no more than whether they are equal, so
                they may be lists
     opaque     it asks nothing of the values of its arguments, so any of them may be lists
@@ -70,6 +71,7 @@ class Card:
     total: bool = False
     blind: bool = False
     ordered: bool = False
+    listing: bool = False
     equal: bool = False
     opaque: bool = False
     picks: bool = False

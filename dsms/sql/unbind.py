@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, assert_never
 
+from dsms.aggregates.cards import CARDS
 from dsms.sql import ast
 from dsms.sql.expr import AggCall, Call, Col, Expr, Lit
 from dsms.sql.types import Kind, Type, decimal
@@ -33,7 +34,6 @@ from dsms.sql.window import (
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _COMPARE = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_LISTING = ("array_agg", "string_agg")  # whose further arguments are those of ORDER BY
 _UNITS = (
     (3_600_000_000, ast.Unit.HOUR),
     (60_000_000, ast.Unit.MINUTE),
@@ -60,7 +60,8 @@ def unbind_aggregate(agg: AggCall, columns: Sequence[ast.Expr]) -> ast.FuncCall:
     if agg.fn == "count_star":
         call = ast.FuncCall(ast.Ident("COUNT"), star=True)
     else:
-        listed = len(agg.args) if agg.fn not in _LISTING else 1
+        card = CARDS.get(agg.fn)
+        listed = 1 if card is not None and card.listing else len(agg.args)
         keys = [unbind(a, columns) for a in agg.args[listed:]]
         own = len(agg.params) - len(keys)
         args = tuple(unbind(a, columns) for a in agg.args[:listed])

@@ -21,6 +21,7 @@ CARDS = (
         params=("n",),
         forms=("code", "word"),
         ordered=True,
+        listing=True,
         warm=("ARRAY_AGG(i, 3)", "ARRAY_AGG(k, 3 ORDER BY f DESC, k)"),
     ),
 )

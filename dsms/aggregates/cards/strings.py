@@ -17,6 +17,7 @@ CARDS = (
         defaults=(",",),
         forms=("code", "word"),
         ordered=True,
+        listing=True,
         warm=("STRING_AGG(k)", "STRING_AGG(k ORDER BY i)"),
     ),
 )

@@ -10,7 +10,6 @@ from dsms.sql.binder.typenames import default_type
 from dsms.sql.codes import error
 from dsms.sql.expr import Expr
 
-LISTING = ("array_agg", "string_agg")
 _BY_AGE = (
     "it goes by age, whatever the query says: ARGMIN(x, y) is the x of the least y, ARGMAX(x, y) "
     "that of the largest"
@@ -24,10 +23,11 @@ def aggregate_order(env: Env, node: ast.FuncCall) -> tuple[list[Expr], list[str]
     keys, how = list[Expr](), list[str]()
     for item in node.order_by:
         assert isinstance(item, ast.OrderItem)
-        name = functions.aggregate(node.name.text).name
-        if name not in LISTING:
+        card = functions.aggregate(node.name.text)
+        if not card.listing:
+            name = card.name
             message = f"{name.upper()} lists no values, so they have no order in it"
-            hint = _BY_AGE if name in ("first", "last") else _NO_ORDER
+            hint = _BY_AGE if card.picks and card.ordered else _NO_ORDER
             raise error("DS396", message, item, hint)
         key = bind(env, item.expr)
         without_order("lt", [key.type], item)

@@ -107,6 +107,8 @@ class Supervised:
 
     def retry(self) -> None:
         """Try at once."""
+        if self._line.state == "failed":
+            self._enter("waiting")
         self._retry.set()
 
     async def _run(self) -> None:
