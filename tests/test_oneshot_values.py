@@ -41,7 +41,7 @@ from tests.oracle import plans as p
 from tests.oracle.aggregates import SumOverflow
 from tests.oracle.values import canons
 from tests.scalars import DEC, WIDE
-from tests.test_expressions_oracle import CLOSE, _arguments, _sensible, signatures
+from tests.test_expressions_oracle import CLOSE, STRUCTS, _arguments, _sensible, signatures
 from tests.test_expressions_oracle import values as odd_values
 
 QUICK = settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
@@ -118,7 +118,7 @@ def places(expr: Expr, left: lp.Node, right: lp.Node) -> dict[str, lp.Node]:
 
 @thinned(2)
 @pytest.mark.parametrize(
-    "name", [n for n in FUNCTIONS if n not in ("cast", "try_cast") and n not in CLOSE]
+    "name", [n for n in FUNCTIONS if n not in ("cast", "try_cast", *CLOSE, *STRUCTS)]
 )
 @QUICK
 @given(data=st.data())

@@ -70,6 +70,16 @@ def bind_query(
         raise
 
 
+def _timed(whole: ast.Query, catalog: Catalog, now: bool) -> ast.Query:
+    """Conditions on NOW() as windows; where NOW() may stand itself, others stay."""
+    try:
+        return temporal.timed(whole, catalog)
+    except QueryError as refused:
+        if not now or refused.code != "DS337":
+            raise
+        return whole
+
+
 def _bound(
     query: ast.Query | ast.Select | ast.SetOp | ast.SelectStatement | ast.CreateQuery,
     catalog: Catalog,
@@ -86,7 +96,7 @@ def _bound(
     whole = _unwrapped(query if isinstance(query, ast.Query) else ast.Query(query, pos=query.pos))
     whole = called(whole, catalog)
     if persistent:
-        whole = temporal.timed(whole, catalog)
+        whole = _timed(whole, catalog, now)
     whole = first_rows.ranked(over_names.named(whole), catalog)
     now = now or not persistent
     if "scale" in (said.get("shed"), said.get("sample")):
