@@ -27,6 +27,10 @@ CASTS = {  # of a parameter, and what it tells of its type: OIDs
     "FLOAT4": 700, "REAL": 700, "DOUBLE": 701, "NUMERIC": 1700, "DECIMAL": 1700,
     "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184, "DATE": 1082, "INTERVAL": 1186, "UUID": 2950, "OID": 26,
 }  # a table  # fmt: skip
+ARRAYS = {  # of types: of their arrays
+    16: 1000, 17: 1001, 20: 1016, 21: 1005, 23: 1007, 25: 1009, 26: 1028, 701: 1022, 1043: 1009,
+    1082: 1182, 1184: 1185, 1700: 1231, 2950: 2951,
+}  # a table  # fmt: skip
 _CLOCK = r"([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}(:?\d{2})?)?"
 _INSTANT = re.compile(rf"'\d{{4}}-\d{{2}}-\d{{2}}{_CLOCK}'")
 
@@ -96,6 +100,8 @@ def _cast(found: list[Word], upper: list[str], at: int, oids: dict[int, int]) ->
     """``x::type`` at the first colon."""
     stop, name = _type(found, upper, at + 2)
     oid = CASTS.get(upper[at + 2]) if at + 2 < len(upper) else None
+    if oid is not None and upper[stop : stop + 2] == ["[", "]"]:
+        stop, oid = stop + 2, ARRAYS.get(oid, oid)
     if at >= 2 and upper[at - 2] == "$" and upper[at - 1].isdecimal() and oid is not None:
         oids.setdefault(int(upper[at - 1]), oid)
         yield found[at].start, found[stop - 1].end, ""

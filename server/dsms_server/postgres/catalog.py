@@ -228,8 +228,16 @@ def _taken(result: Any, most: int | None) -> pa.Table:
         batches.append(batch)
         if most is not None and rows >= most:
             break
-    table = pa.Table.from_batches(batches, reader.schema)
+    table = _with_oids(pa.Table.from_batches(batches, reader.schema))
     return table if most is None else table.slice(0, most)
+
+
+def _with_oids(table: pa.Table) -> pa.Table:
+    """The catalog's lists of numbers are OIDs: asyncpg, which asks for the types of an answer that
+    it does not know, knows theirs."""
+    oids = pa.list_(pa.uint32())
+    fields = [f.with_type(oids) if f.type == pa.list_(pa.int64()) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _explained(problem: Exception) -> UsageError:

@@ -30,6 +30,7 @@ INT8 = PgType(20, "int8", 8, 1016)
 INT2 = PgType(21, "int2", 2, 1005)
 INT4 = PgType(23, "int4", 4, 1007)
 TEXT = PgType(25, "text", -1, 1009)
+OID = PgType(26, "oid", 4, 1028)  # in lists of the catalog, whose numbers are uint32
 JSON = PgType(114, "json", -1, 199)
 FLOAT8 = PgType(701, "float8", 8, 1022)
 DATE = PgType(1082, "date", 4, 1182)
@@ -41,13 +42,13 @@ UUID = PgType(2950, "uuid", 16, 2951)
 ALL = (BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT8, DATE, TIME, TIMESTAMPTZ, INTERVAL,
        NUMERIC, UUID)  # a table  # fmt: skip
 BY_OID = {one.oid: one for one in ALL}
-BY_ARRAY = {one.array: one for one in ALL}
+BY_ARRAY = {one.array: one for one in (*ALL, OID)}
 
 # what a value given for a parameter of another type is read as
 ALIASES = {
     18: TEXT,  # "char"
     19: TEXT,  # name
-    26: PgType(26, "oid", 4, 1028),
+    26: OID,
     700: PgType(700, "float4", 4, 1021),
     705: TEXT,  # unknown
     1042: TEXT,  # bpchar
@@ -75,6 +76,7 @@ _KINDS = (
     (pa.types.is_boolean, BOOL),
     (pa.types.is_int16, INT2),
     (pa.types.is_int32, INT4),
+    (pa.types.is_uint32, OID),
     (pa.types.is_floating, FLOAT8),
     (pa.types.is_decimal, NUMERIC),
     (pa.types.is_binary, BYTEA),
