@@ -17,7 +17,16 @@ from dsms.sql.types import Schema
 from dsms.state.batch import Batch
 from dsms.storage.archive.job import ArchiveJob, ArchiveSource
 from dsms.storage.archive.manifest import Archive
-from dsms.storage.archive.schema import EXP, ID, MARKS, TS, filled, in_files, stored_schema, unlike
+from dsms.storage.archive.schema import (
+    EXP,
+    ID,
+    MARKS,
+    TS,
+    filled,
+    in_files,
+    stored_schema,
+    unlike,
+)
 
 
 class Local:
@@ -69,8 +78,6 @@ def archived_rows(source: ArchiveSource, scan: lp.StreamScan) -> list[Batch]:
     rows = rows.filter(kept).sort_by([(TS, "ascending"), (ID, "ascending")]).combine_chunks()
     if not rows.num_rows:
         return []
-    cols = tuple(
-        pa.concat_arrays(rows.column(f.name).chunks).cast(f.type.arrow) for f in scan.schema
-    )
+    cols = tuple(kept(pa.concat_arrays(rows.column(f.name).chunks), f.type) for f in scan.schema)
     ts, ids = (np.array(rows.column(name), np.int64) for name in (TS, ID))
     return [Batch(ts, None, None, (ids,), cols)]

@@ -19,7 +19,7 @@ from dsms.storage.archive.job import ArchiveJob, ArchiveSource, source
 from dsms.storage.archive.landing import Landing
 from dsms.storage.archive.layout import Layout
 from dsms.storage.archive.manifest import Archive, create
-from dsms.storage.archive.schema import stored_schema
+from dsms.storage.archive.schema import stored, stored_schema
 from dsms_spark.execute import run_job
 from tests.oneshot_runs import _leaf, _parted
 from tests.oracle import Change, Row
@@ -43,7 +43,8 @@ def archive(
 
 def table(schema: Schema, rows: Sequence[Row], exp: int = FOREVER) -> pa.Table:
     """Rows as they land."""
-    columns = [pa.array([r.values[k] for r in rows], f.type.arrow) for k, f in enumerate(schema)]
+    given = (pa.array([r.values[k] for r in rows], f.type.arrow) for k, f in enumerate(schema))
+    columns = [stored(values, f.type) for values, f in zip(given, schema, strict=True)]
     marks = [[r.ts for r in rows], [exp] * len(rows), [r.arrival for r in rows]]
     columns += [pa.array(np.array(m, np.int64)) for m in marks]
     wanted = stored_schema(schema)
