@@ -71,11 +71,11 @@ def archived_rows(source: ArchiveSource, scan: lp.StreamScan) -> list[Batch]:
         return []
     rows = pa.concat_tables(tables)
     ts, exp = rows.column(TS), rows.column(EXP)
-    kept = pc.and_(
+    there = pc.and_(
         pc.and_(pc.greater(ts, read.since), pc.less_equal(ts, read.upto)),
         pc.greater(exp, read.as_of),
     )
-    rows = rows.filter(kept).sort_by([(TS, "ascending"), (ID, "ascending")]).combine_chunks()
+    rows = rows.filter(there).sort_by([(TS, "ascending"), (ID, "ascending")]).combine_chunks()
     if not rows.num_rows:
         return []
     cols = tuple(kept(pa.concat_arrays(rows.column(f.name).chunks), f.type) for f in scan.schema)
