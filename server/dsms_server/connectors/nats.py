@@ -113,7 +113,7 @@ class NatsSource(Source):
         while True:
             try:
                 found = await self._messages.fetch(AT_ONCE, timeout=WAIT)
-            except errors.TimeoutError:
+            except TimeoutError:
                 if self._nats.is_closed:
                     raise Unreachable("DS664", "the server has ended the connection") from None
                 continue
