@@ -24,6 +24,7 @@ from dsms.storage.archive.schema import (
     TS,
     filled,
     in_files,
+    kept,
     stored_schema,
     unlike,
 )

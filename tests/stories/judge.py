@@ -397,6 +397,8 @@ def _rows_of(node: lp.Node, given: Input) -> list[tuple[int, Values]]:
         case lp.Project():
             rows = _rows_of(node.child, given)
             return [(ts, tuple(evaluate(e, row) for e in node.exprs)) for ts, row in rows]
+        case lp.Window(spec=Unbounded()):
+            return _rows_of(node.child, given)
         case lp.Union():
             return [row for child in node.inputs for row in _rows_of(child, given)]
         case _:
